@@ -10,6 +10,7 @@
 //! does not have the right to write, and has a connection only for open portals and temporary
 //! tables.
 
+mod access;
 mod bounds;
 mod writing;
 mod ending;
@@ -25,22 +26,20 @@ mod dispatch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use refrain_pg_wire::frame::{HEADER_BYTES, Header};
 use refrain_pg_wire::write;
 use refrain_sqlite::{Connection, Parked};
 
-use crate::backend::{Backend, Pool};
+use crate::backend::Pool;
 use crate::calendar;
 use crate::context::Context;
 use crate::copy::CopyIn;
 use crate::failure::Failure;
 use crate::prepared::{Portal, Prepared};
 use crate::runs_on::RunsOn;
-use crate::transaction::Transaction;
-use crate::write_queue::Permit;
 
+use access::Access;
 use query_text::Simple;
 use rows::Rows;
 
@@ -84,22 +83,9 @@ pub(crate) type Outcome = Result<(), Stop>;
 
 /// The state of a session.
 pub(crate) struct Machine {
-    pool: Arc<Pool>,
-    pub(crate) context: Arc<Context>,
-    connection: Option<Box<Connection>>,
-    /// True if the connection has temporary tables, which belong to this session alone.
-    has_temporary: bool,
-    /// True if the open transaction has changed the schema, which other sessions do not see yet.
-    changed_schema: bool,
-    /// The right to write.
-    pub(crate) permit: Option<Permit>,
-    /// The error to raise instead of writing, if the session did not get the right to write.
-    pub(crate) write_refused: Option<Failure>,
+    pub(crate) access: Access,
     /// The error to raise, if the machine did not get a thread.
     pub(crate) wait_ended: Option<Failure>,
-    /// When the running statement began; none if `statement_timeout` does not limit it.
-    began: Option<Instant>,
-    transaction: Transaction,
     statements: ByName<Arc<Prepared>>,
     portals: ByName<Portal>,
     /// The compiled form of the statement that was last prepared or described, kept until the next
@@ -112,27 +98,14 @@ pub(crate) struct Machine {
     skipping: bool,
     /// The values of ParameterStatus that the client got last.
     reported: Vec<(&'static str, String)>,
-    runs_on: RunsOn,
-    /// True if the loop serves no other client.
-    pub(crate) alone: bool,
-    /// When the write that runs on the loop began.
-    writes_since: Option<Instant>,
 }
 
 impl Machine {
     pub(crate) fn new(pool: Arc<Pool>, context: Arc<Context>) -> Self {
         let reported = context.settings().reported();
         Self {
-            pool,
-            context,
-            connection: None,
-            has_temporary: false,
-            changed_schema: false,
-            permit: None,
-            write_refused: None,
+            access: Access::new(pool, context),
             wait_ended: None,
-            began: None,
-            transaction: Transaction::default(),
             statements: ByName::default(),
             portals: ByName::default(),
             held: None,
@@ -141,15 +114,12 @@ impl Machine {
             copy: None,
             skipping: false,
             reported,
-            runs_on: RunsOn::Loop,
-            alone: false,
-            writes_since: None,
         }
     }
 
     /// True if nothing is open and nothing runs.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.connection.is_none() && self.permit.is_none() && self.rows.is_none()
+        self.access.connection.is_none() && self.access.permit.is_none() && self.rows.is_none()
     }
 
     /// True if a statement goes on without more input.
@@ -157,26 +127,16 @@ impl Machine {
         self.rows.is_some() || self.simple.is_some()
     }
 
-    /// Returns the pool that connections come from.
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
-    }
-
-    /// Returns the backend of the file that is served.
-    pub(crate) fn backend(&self) -> &Arc<Backend> {
-        &self.pool.backend
-    }
-
     /// Appends ReadyForQuery, and before it a ParameterStatus for each changed parameter.
     fn ready(&mut self, out: &mut Vec<u8>) {
         self.tell_settings(out);
-        write::ready(out, self.transaction.status());
+        write::ready(out, self.access.transaction.status());
     }
 
     /// Appends a ParameterStatus for each reported parameter whose value is not the one that the
     /// client got last.
     fn tell_settings(&mut self, out: &mut Vec<u8>) {
-        let mut settings = self.context.settings();
+        let mut settings = self.access.context.settings();
         if !settings.take_changed() {
             return;
         }
@@ -187,37 +147,8 @@ impl Machine {
                 write::parameter_status(out, now.0.as_bytes(), now.1.as_bytes());
             }
         }
-        self.transaction.default_read_only = settings.is_on("default_transaction_read_only");
+        self.access.transaction.default_read_only = settings.is_on("default_transaction_read_only");
         self.reported = now;
-    }
-
-    /// True if the session may see another schema than other sessions do.
-    fn sees_alone(&self) -> bool {
-        self.has_temporary || self.changed_schema
-    }
-
-    /// Closes the connection, and with it the session's temporary tables. No other session may have
-    /// it.
-    fn close_connection(&mut self) {
-        self.has_temporary = false;
-        self.context.control.works_on(None);
-        if let Some(connection) = self.connection.take() {
-            self.pool.close(connection);
-        }
-    }
-
-    /// Returns the session's connection, or takes one from the pool.
-    fn connect(&mut self) -> Result<Box<Connection>, Stop> {
-        if let Some(connection) = self.connection.take() {
-            return Ok(connection);
-        }
-        // Opening a file may wait for a lock, and takes as long as ten reads: a thread does it.
-        if self.runs_on == RunsOn::Loop && !self.pool.has_idle() {
-            return Err(Stop::Needs(Need::Thread));
-        }
-        let connection = self.pool.take(self.runs_on)?;
-        self.context.control.works_on(Some(connection.interrupter()));
-        Ok(connection)
     }
 
     /// Runs `work` with the session's connection, within the limits of where the machine runs.
@@ -225,27 +156,27 @@ impl Machine {
         &mut self,
         work: impl FnOnce(&mut Self, &Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        self.begins();
-        let connection = self.connect()?;
-        self.limit(&connection);
+        self.access.begins();
+        let connection = self.access.connect()?;
+        self.access.limit(&connection);
         let done = work(self, &connection);
-        self.connection = Some(connection);
+        self.access.connection = Some(connection);
         done
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        self.transaction.rollback(self.connection.as_deref());
+        self.access.transaction.rollback(self.access.connection.as_deref());
         // A statement on a thread may have taken one since the session left.
-        self.context.shared.advisory.session_ended(self.context.pid);
-        if self.has_temporary {
-            return self.close_connection();
+        self.access.context.shared.advisory.session_ended(self.access.context.pid);
+        if self.access.has_temporary {
+            return self.access.close_connection();
         }
-        self.context.control.works_on(None);
-        if let Some(connection) = self.connection.take() {
+        self.access.context.control.works_on(None);
+        if let Some(connection) = self.access.connection.take() {
             connection.discard_parked();
-            self.pool.put(connection);
+            self.access.pool.put(connection);
         }
     }
 }

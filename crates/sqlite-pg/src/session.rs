@@ -166,10 +166,10 @@ impl Session {
     /// Runs the machine on the waiting input: on a thread if the session has the right to write,
     /// else here.
     fn run_input(&mut self, mut machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
-        if machine.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
+        if machine.access.permit.is_some() && self.input.may_go_on(self.pool.longest_message()) {
             return self.send_away(machine);
         }
-        machine.alone = self.alone;
+        machine.access.alone = self.alone;
         let (used, need) = machine.run(self.input.bytes(), out, RunsOn::Loop);
         self.input.consume(used);
         self.wait(machine, need, out)
@@ -180,7 +180,7 @@ impl Session {
         match need {
             Need::Input => self.wait_for_input(machine),
             Need::Thread => self.send_away(machine),
-            Need::Writer if machine.permit.is_some() => self.send_away(machine),
+            Need::Writer if machine.access.permit.is_some() => self.send_away(machine),
             Need::Writer => self.stand_in_line(machine, out),
             Need::OutputRoom => {
                 self.state = SessionState::OutputFull(machine);
@@ -200,7 +200,7 @@ impl Session {
     }
 
     fn stand_in_line(&mut self, machine: Box<Machine>, out: &mut Vec<u8>) -> Progress {
-        let backend = machine.backend().clone();
+        let backend = machine.access.backend().clone();
         let ticket = backend.queue.join(self.control.waker());
         let ticket = match ticket.redeem() {
             Ok(permit) => return self.may_write(machine, permit),
@@ -222,7 +222,7 @@ impl Session {
         wait_limit: WaitLimit,
         out: &mut Vec<u8>,
     ) -> Progress {
-        let advisory = &machine.backend().shared.advisory;
+        let advisory = &machine.access.backend().shared.advisory;
         let ticket = match ticket.redeem() {
             Ok(permit) => {
                 advisory.stands_in_line(self.pid, false);
@@ -234,7 +234,7 @@ impl Session {
             Some(failure) => {
                 advisory.stands_in_line(self.pid, false);
                 drop(ticket);
-                machine.write_refused = Some(failure);
+                machine.access.write_refused = Some(failure);
                 self.run_input(machine, out)
             }
             None => {
@@ -255,16 +255,16 @@ impl Session {
     }
 
     fn may_write(&mut self, mut machine: Box<Machine>, permit: Permit) -> Progress {
-        machine.permit = Some(permit);
+        machine.access.permit = Some(permit);
         self.send_away(machine)
     }
 
     /// Sends the machine and its input to a thread. If the first message is not complete, the
     /// thread just copies what has come.
     fn send_away(&mut self, machine: Box<Machine>) -> Progress {
-        let lane = if machine.permit.is_some() { Lane::Write } else { Lane::Read };
-        let backend = machine.backend().clone();
-        if let Some(until) = machine.deadline().filter(|_| lane == Lane::Read) {
+        let lane = if machine.access.permit.is_some() { Lane::Write } else { Lane::Read };
+        let backend = machine.access.backend().clone();
+        if let Some(until) = machine.access.deadline().filter(|_| lane == Lane::Read) {
             backend.threads.wake_at(until, self.control.waker());
         }
         let job = ThreadJob::new(machine, std::mem::take(&mut self.input));
@@ -293,7 +293,7 @@ impl Session {
     fn wait_for_thread(&mut self, job: ThreadJob, out: &mut Vec<u8>) -> Progress {
         let ended = job.take_back(|machine| {
             let ends = Failure::new(state::CANCELLED, TIMEOUT);
-            self.why_to_give_up(&WaitLimit { until: machine.deadline(), ends })
+            self.why_to_give_up(&WaitLimit { until: machine.access.deadline(), ends })
         });
         let Some(((mut machine, rest), failure)) = ended else {
             self.state = SessionState::OnThread(job);
@@ -455,12 +455,13 @@ impl Drop for Session {
 /// Returns how long a session waits to write and the error it then gets: the nearer of
 /// `lock_timeout` (or the pool's) and `statement_timeout`.
 fn wait_limit(machine: &Machine) -> WaitLimit {
-    let settings = machine.context.settings();
-    let line = settings.duration("lock_timeout").unwrap_or(machine.pool().lock_timeout());
+    let settings = machine.access.context.settings();
+    let line = settings.duration("lock_timeout").unwrap_or(machine.access.pool().lock_timeout());
     let message = "canceling statement due to lock timeout";
     let until = Instant::now().checked_add(line);
     drop(settings);
-    if let Some(statement) = machine.deadline().filter(|end| until.is_none_or(|until| *end < until))
+    if let Some(statement) =
+        machine.access.deadline().filter(|end| until.is_none_or(|until| *end < until))
     {
         return WaitLimit { until: Some(statement), ends: Failure::new(state::CANCELLED, TIMEOUT) };
     }

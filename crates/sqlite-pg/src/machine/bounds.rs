@@ -7,8 +7,10 @@ use refrain_pg_wire::tag::front;
 use refrain_sqlite::{Connection, Error, Interruption, Limits};
 
 use crate::failure::Failure;
+use crate::prepared::Portal;
 
-use super::{Machine, Need, RunsOn, Stop};
+use super::access::Access;
+use super::{ByName, Need, RunsOn, Stop};
 
 /// Instructions of SQLite's virtual machine that a statement may take on the loop: about a
 /// millisecond.
@@ -36,7 +38,12 @@ pub(super) fn is_long(header: &Header) -> bool {
     header.message_bytes() > most
 }
 
-impl Machine {
+/// True if a portal has more parameters than the loop may free.
+pub(super) fn holds_much(portals: &ByName<Portal>) -> bool {
+    portals.values().any(|portal| portal.bind.len() > MESSAGE_ON_LOOP)
+}
+
+impl Access {
     /// Sets the limits of the next statement on the connection.
     pub(super) fn limit(&self, connection: &Connection) {
         let on_loop = self.runs_on == RunsOn::Loop;
@@ -47,11 +54,6 @@ impl Machine {
         let lock = (!on_loop).then(|| self.context.settings().duration("lock_timeout")).flatten();
         let deadline = self.deadline();
         connection.set_limits(Limits { steps, deadline, length, lock, keeps_wal: on_loop });
-    }
-
-    /// True if a portal has more parameters than the loop may free.
-    pub(super) fn holds_much(&self) -> bool {
-        self.portals.values().any(|portal| portal.bind.len() > MESSAGE_ON_LOOP)
     }
 
     /// Notes when a statement begins, unless one runs already.

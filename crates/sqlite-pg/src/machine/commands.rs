@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use crate::shape::{Formats, data_texts, row_description};
 use crate::types::Type;
 
+use super::access::Access;
 use super::{Machine, Outcome, RunsOn, Stop};
 
 impl Command {
@@ -41,7 +42,7 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Outcome {
         if !command.ends_failure() {
-            self.transaction.check()?;
+            self.access.transaction.check()?;
         }
         let columns = command.columns();
         if describe && !columns.is_empty() {
@@ -49,26 +50,26 @@ impl Machine {
         }
         let tag = match command {
             Command::Begin { modes, start } => {
-                self.begin(*modes, out);
+                self.access.begin(*modes, out);
                 if *start { "START TRANSACTION" } else { "BEGIN" }
             }
             Command::Commit { chain } => self.commit(*chain, out)?,
             Command::Rollback { chain } => self.roll_back(*chain, out),
             Command::Savepoint(name) => self.savepoint(name)?,
             Command::Release(name) => {
-                self.inside("RELEASE SAVEPOINT")?;
+                self.access.inside("RELEASE SAVEPOINT")?;
                 self.with(|machine, connection| {
-                    Ok(machine.transaction.release(connection, name)?)
+                    Ok(machine.access.transaction.release(connection, name)?)
                 })?;
                 "RELEASE"
             }
             Command::RollbackTo(name) => self.back_to(name)?,
             Command::Modes(modes) => {
-                self.transaction.set(*modes);
+                self.access.transaction.set(*modes);
                 "SET"
             }
             Command::SessionModes(modes) => {
-                self.session_modes(*modes)?;
+                self.access.session_modes(*modes)?;
                 "SET"
             }
             Command::Set(change) => {
@@ -79,7 +80,7 @@ impl Machine {
                 for change in changes {
                     self.set(change, out)?;
                 }
-                let settings = self.context.settings();
+                let settings = self.access.context.settings();
                 let value =
                     |change: &Assignment| settings.get(&change.name).unwrap_or("").to_owned();
                 let values: Vec<_> = changes.iter().map(value).collect();
@@ -91,7 +92,7 @@ impl Machine {
                 "RESET"
             }
             Command::Show(which) => {
-                self.show(which, out)?;
+                self.access.show(which, out)?;
                 "SHOW"
             }
             Command::Deallocate(which) => self.deallocate(which)?,
@@ -108,24 +109,17 @@ impl Machine {
         Ok(())
     }
 
-    fn begin(&mut self, modes: Modes, out: &mut Vec<u8>) {
-        if let Err(warning) = self.transaction.begin(modes) {
-            warning.warn(out);
-        }
-        self.context.forget_now();
-    }
-
     fn commit(&mut self, chain: bool, out: &mut Vec<u8>) -> Result<&'static str, Stop> {
-        if !self.transaction.is_block() {
+        if !self.access.transaction.is_block() {
             warn_no_transaction(out);
         }
         self.portals.clear();
         // The commit has to wait for the disk, so a thread runs it.
-        if self.permit.is_some() && self.runs_on == RunsOn::Loop {
+        if self.access.permit.is_some() && self.access.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(super::Need::Writer));
         }
-        let committed = self.commit_open();
-        self.ended(matches!(committed, Ok(true)), chain);
+        let committed = self.access.commit_open();
+        self.access.ended(matches!(committed, Ok(true)), chain);
         match committed {
             Ok(true) => Ok("COMMIT"),
             Ok(false) => Ok("ROLLBACK"),
@@ -134,101 +128,59 @@ impl Machine {
     }
 
     fn roll_back(&mut self, chain: bool, out: &mut Vec<u8>) -> &'static str {
-        if !self.transaction.is_block() {
+        if !self.access.transaction.is_block() {
             warn_no_transaction(out);
         }
         self.portals.clear();
-        self.transaction.rollback(self.connection.as_deref());
-        self.ended(false, chain);
+        self.access.transaction.rollback(self.access.connection.as_deref());
+        self.access.ended(false, chain);
         "ROLLBACK"
     }
 
-    fn ended(&mut self, committed: bool, chain: bool) {
-        self.context.transaction_ended(committed);
-        self.context.forget_now();
-        self.settle();
-        if chain {
-            // The old transaction has just ended, so `begin` has none to warn of.
-            let _ = self.transaction.begin(Modes::default());
-        }
-    }
-
-    /// Refuses a command outside of a transaction block.
-    fn inside(&self, what: &str) -> Result<(), Failure> {
-        if self.transaction.is_block() {
-            return Ok(());
-        }
-        let message = format!("{what} can only be used in transaction blocks");
-        Err(Failure::new(state::NO_TRANSACTION, message))
-    }
-
     fn savepoint(&mut self, name: &str) -> Result<&'static str, Stop> {
-        self.inside("SAVEPOINT")?;
+        self.access.inside("SAVEPOINT")?;
         self.with(|machine, connection| {
-            let made = machine.transaction.open(connection, false);
-            let made = made.and_then(|()| machine.transaction.savepoint(connection, name));
-            made.map_err(|error| machine.stop(&error, b""))
+            let made = machine.access.transaction.open(connection, false);
+            let made = made.and_then(|()| machine.access.transaction.savepoint(connection, name));
+            made.map_err(|error| machine.access.stop(&error, b""))
         })?;
         Ok("SAVEPOINT")
     }
 
     fn back_to(&mut self, name: &str) -> Result<&'static str, Stop> {
-        self.inside("ROLLBACK TO SAVEPOINT")?;
+        self.access.inside("ROLLBACK TO SAVEPOINT")?;
         self.portals.clear();
-        self.with(|machine, connection| Ok(machine.transaction.back_to(connection, name)?))?;
+        self.with(|machine, connection| {
+            Ok(machine.access.transaction.back_to(connection, name)?)
+        })?;
         Ok("ROLLBACK")
     }
 
     fn set(&mut self, change: &Assignment, out: &mut Vec<u8>) -> Result<(), Failure> {
-        let block = self.transaction.is_block();
+        let block = self.access.transaction.is_block();
         if change.local && !block {
             let message = "SET LOCAL can only be used in transaction blocks";
             Failure::new(state::NO_TRANSACTION, message).warn(out);
         }
-        self.context.settings().set(change, block)?;
+        self.access.context.settings().set(change, block)?;
         if change.name == "transaction_read_only" {
-            let read_only = Some(self.context.settings().is_on(&change.name));
-            self.transaction.set(Modes { read_only });
+            let read_only = Some(self.access.context.settings().is_on(&change.name));
+            self.access.transaction.set(Modes { read_only });
         }
         self.tell_settings(out);
         Ok(())
-    }
-
-    fn session_modes(&mut self, modes: Modes) -> Result<(), Failure> {
-        let Some(read_only) = modes.read_only else { return Ok(()) };
-        let value = Some((if read_only { "on" } else { "off" }).to_owned());
-        let name = "default_transaction_read_only".to_owned();
-        let block = self.transaction.is_block();
-        self.context.settings().set(&Assignment { name, value, local: false }, block)
     }
 
     fn reset(&mut self, which: &Which, out: &mut Vec<u8>) -> Result<(), Failure> {
-        let block = self.transaction.is_block();
+        let block = self.access.transaction.is_block();
         match which {
-            Which::All => self.context.settings().reset_all(block),
+            Which::All => self.access.context.settings().reset_all(block),
             Which::Named(name) => {
                 let change = Assignment { name: name.clone(), value: None, local: false };
-                self.context.settings().set(&change, block)?;
+                self.access.context.settings().set(&change, block)?;
             }
         }
         self.tell_settings(out);
-        Ok(())
-    }
-
-    fn show(&self, which: &Which, out: &mut Vec<u8>) -> Result<(), Failure> {
-        let settings = self.context.settings();
-        match which {
-            Which::Named(name) if name == "transaction_read_only" => {
-                data_texts(out, &[if self.transaction.is_read_only() { "on" } else { "off" }]);
-            }
-            Which::Named(name) => data_texts(out, &[settings.show(name)?]),
-            Which::All => {
-                settings
-                    .all()
-                    .iter()
-                    .for_each(|(name, value, _)| data_texts(out, &[*name, *value, ""]));
-            }
-        }
         Ok(())
     }
 
@@ -255,25 +207,78 @@ impl Machine {
 
     fn discard(&mut self, what: &str, out: &mut Vec<u8>) -> Result<(), Failure> {
         if matches!(what, "ALL" | "TEMP") {
-            if self.transaction.status() != Status::Idle {
+            if self.access.transaction.status() != Status::Idle {
                 let message = "DISCARD ALL cannot run inside a transaction block";
                 return Err(Failure::new(state::ACTIVE_TRANSACTION, message));
             }
             // Closing the connection drops its temporary tables.
-            if self.has_temporary {
-                self.close_connection();
+            if self.access.has_temporary {
+                self.access.close_connection();
             }
         }
         if what == "SEQUENCES" {
-            *self.context.sequences() = SessionSequences::default();
+            *self.access.context.sequences() = SessionSequences::default();
         }
         if what == "ALL" {
             self.statements.clear();
             self.portals.clear();
-            self.context.shared.advisory.release_all(self.context.pid);
-            *self.context.sequences() = SessionSequences::default();
-            self.context.settings().reset_all(false);
+            self.access.context.shared.advisory.release_all(self.access.context.pid);
+            *self.access.context.sequences() = SessionSequences::default();
+            self.access.context.settings().reset_all(false);
             self.tell_settings(out);
+        }
+        Ok(())
+    }
+}
+
+impl Access {
+    fn begin(&mut self, modes: Modes, out: &mut Vec<u8>) {
+        if let Err(warning) = self.transaction.begin(modes) {
+            warning.warn(out);
+        }
+        self.context.forget_now();
+    }
+
+    fn ended(&mut self, committed: bool, chain: bool) {
+        self.context.transaction_ended(committed);
+        self.context.forget_now();
+        self.settle();
+        if chain {
+            // The old transaction has just ended, so `begin` has none to warn of.
+            let _ = self.transaction.begin(Modes::default());
+        }
+    }
+
+    /// Refuses a command outside of a transaction block.
+    fn inside(&self, what: &str) -> Result<(), Failure> {
+        if self.transaction.is_block() {
+            return Ok(());
+        }
+        let message = format!("{what} can only be used in transaction blocks");
+        Err(Failure::new(state::NO_TRANSACTION, message))
+    }
+
+    fn session_modes(&mut self, modes: Modes) -> Result<(), Failure> {
+        let Some(read_only) = modes.read_only else { return Ok(()) };
+        let value = Some((if read_only { "on" } else { "off" }).to_owned());
+        let name = "default_transaction_read_only".to_owned();
+        let block = self.transaction.is_block();
+        self.context.settings().set(&Assignment { name, value, local: false }, block)
+    }
+
+    fn show(&self, which: &Which, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let settings = self.context.settings();
+        match which {
+            Which::Named(name) if name == "transaction_read_only" => {
+                data_texts(out, &[if self.transaction.is_read_only() { "on" } else { "off" }]);
+            }
+            Which::Named(name) => data_texts(out, &[settings.show(name)?]),
+            Which::All => {
+                settings
+                    .all()
+                    .iter()
+                    .for_each(|(name, value, _)| data_texts(out, &[*name, *value, ""]));
+            }
         }
         Ok(())
     }

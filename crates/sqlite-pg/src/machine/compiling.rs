@@ -12,6 +12,9 @@ use crate::text::Source;
 use crate::translation_cache::{Found, TranslatedStatement, TranslationCache, moved};
 use crate::types::Type;
 
+use super::Stop;
+use super::access::Access;
+
 /// The first statement of a text, compiled.
 pub(super) struct Compiled<'c> {
     /// None if the text has nothing but blanks and comments.
@@ -35,9 +38,18 @@ pub(super) struct Whole<'a> {
 }
 
 /// Compiles the statement that begins at `at`. A statement that PostgreSQL's grammar accepts is
-/// translated; SQLite gets any other one unchanged. `alone` is true if the session may see another
-/// schema than other sessions do.
+/// translated; SQLite gets any other one unchanged.
 pub(super) fn compile<'c>(
+    connection: &'c Connection,
+    access: &Access,
+    whole: &Whole<'_>,
+    at: usize,
+) -> Result<Compiled<'c>, Stop> {
+    let made = first(connection, &access.pool.translations, access.sees_alone(), whole, at);
+    made.map_err(|failure| access.not_compiled(connection, failure))
+}
+
+fn first<'c>(
     connection: &'c Connection,
     translations: &TranslationCache,
     alone: bool,

@@ -25,7 +25,7 @@ use super::{Machine, Outcome};
 impl Machine {
     /// Begins a COPY.
     pub(super) fn copy(&mut self, text: &str, simple: bool, out: &mut Vec<u8>) -> Outcome {
-        self.transaction.check()?;
+        self.access.transaction.check()?;
         match Copy::read(text)? {
             Copy::Out { query, style } => {
                 self.with(|machine, connection| machine.copy_out(connection, &query, style, out))
@@ -33,15 +33,15 @@ impl Machine {
             Copy::OutOf { table, columns, style } => self.with(|machine, connection| {
                 let columns = is_table(connection, &table)
                     .and_then(|()| copied(connection, &table, &columns))
-                    .map_err(|failure| machine.not_compiled(connection, failure))?;
+                    .map_err(|failure| machine.access.not_compiled(connection, failure))?;
                 let names: Vec<_> = columns.iter().map(|column| quoted(&column.name)).collect();
                 let query = format!("SELECT {} FROM {}", names.join(", "), table.sql());
                 machine.copy_out(connection, &query, style, out)
             }),
             Copy::In { table, columns, style } => self.with(|machine, connection| {
-                machine.open(connection, true, false)?;
+                machine.access.open(connection, true, false)?;
                 let into = insert(connection, &table, &columns)
-                    .map_err(|failure| machine.not_compiled(connection, failure))?;
+                    .map_err(|failure| machine.access.not_compiled(connection, failure))?;
                 machine.copy = Some(CopyIn::begin(style, into, simple, out));
                 Ok(())
             }),
@@ -57,9 +57,7 @@ impl Machine {
     ) -> Outcome {
         let source = Source::read(query.as_bytes());
         let whole = Whole { source: &source, client: query, given: &[] };
-        let (translations, alone) = (&self.pool.translations, self.sees_alone());
-        let compiled = compile(connection, translations, alone, &whole, 0)
-            .map_err(|failure| self.not_compiled(connection, failure))?;
+        let compiled = compile(connection, &self.access, &whole, 0)?;
         let syntax = || Failure::new(state::SYNTAX, "syntax error in COPY");
         let (statement, translated) = (compiled.statement.ok_or_else(syntax)?, compiled.translated);
         if significant(query.get(compiled.length..).unwrap_or_default()).is_some() {
@@ -71,7 +69,7 @@ impl Machine {
                 .into());
         }
         translated.as_deref().map_or(Ok(()), TranslatedStatement::compute)?;
-        self.open(connection, false, false)?;
+        self.access.open(connection, false, false)?;
         let (rows_for, formats) = (RowsFor::Copy(style), Formats::default());
         let (client, limit, before) = (query.into(), 0, 0);
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes: false };
@@ -115,7 +113,7 @@ impl Machine {
             for row in &rows {
                 insert_row(connection, text, &types, format, row).map_err(|error| match error {
                     Trouble::Value(failure) => failure.into(),
-                    Trouble::Sqlite(error) => machine.stop(&error, b""),
+                    Trouble::Sqlite(error) => machine.access.stop(&error, b""),
                 })?;
             }
             Ok(())

@@ -5,7 +5,7 @@ use refrain_pg_wire::tag::front;
 use crate::failure::Failure;
 use crate::runs_on::RunsOn;
 
-use super::bounds::is_long;
+use super::bounds::{holds_much, is_long};
 use super::{Machine, Need, Outcome, Stop, message};
 
 impl Machine {
@@ -17,10 +17,10 @@ impl Machine {
         out: &mut Vec<u8>,
         runs_on: RunsOn,
     ) -> (usize, Need) {
-        self.runs_on = runs_on;
-        let context = self.context.clone();
+        self.access.runs_on = runs_on;
+        let context = self.access.context.clone();
         context.control.begin();
-        let writer_waits = self.permit.as_ref().map(|_| self.pool.lock_timeout());
+        let writer_waits = self.access.permit.as_ref().map(|_| self.access.pool.lock_timeout());
         let done = context.enter(runs_on == RunsOn::Loop, writer_waits, || self.work(input, out));
         if matches!(done.1, Need::Input | Need::Close) {
             context.control.end();
@@ -38,7 +38,7 @@ impl Machine {
                 Err(Stop::Stale) => self.failed(&Failure::stale_plan(), out),
             }
             let rest = input.get(used..).unwrap_or_default();
-            let (header, body) = match message(rest, self.pool.longest_message()) {
+            let (header, body) = match message(rest, self.access.pool.longest_message()) {
                 Ok(Some(message)) => message,
                 Ok(None) => return (used, Need::Input),
                 Err(failure) => {
@@ -46,8 +46,10 @@ impl Machine {
                     return (used, Need::Close);
                 }
             };
-            if self.runs_on == RunsOn::Loop && (is_long(&header) || self.holds_much()) {
-                self.begins();
+            if self.access.runs_on == RunsOn::Loop
+                && (is_long(&header) || holds_much(&self.portals))
+            {
+                self.access.begins();
                 return (used, Need::Thread);
             }
             let behind = rest.get(header.message_bytes()..).unwrap_or_default();
@@ -66,7 +68,7 @@ impl Machine {
             }
             used += header.message_bytes();
             if !self.has_work() {
-                self.began = None;
+                self.access.began = None;
             }
         }
     }
@@ -75,7 +77,7 @@ impl Machine {
     /// message. Returns the bytes of that message.
     fn give_up(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
         let Some(failure) = self.wait_ended.take() else { return 0 };
-        self.began = None;
+        self.access.began = None;
         if self.has_work() {
             self.failed(&failure, out);
             return 0;

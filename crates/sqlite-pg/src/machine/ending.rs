@@ -4,13 +4,14 @@
 use crate::failure::Failure;
 
 use super::Machine;
+use super::access::Access;
 
 impl Machine {
     /// Reports an error. It ends a simple query; after an extended message everything is skipped
     /// until Sync.
     pub(super) fn failed(&mut self, failure: &Failure, out: &mut Vec<u8>) {
-        self.began = None;
-        self.pool.failed(failure);
+        self.access.began = None;
+        self.access.pool.failed(failure);
         failure.write(out, "ERROR");
         self.rows = None;
         self.copy = None;
@@ -24,22 +25,22 @@ impl Machine {
 
     /// Ends or fails the transaction after an error.
     pub(super) fn end_failed(&mut self) {
-        if let Some(connection) = &self.connection {
+        if let Some(connection) = &self.access.connection {
             connection.discard_parked();
         }
-        self.transaction.fail(self.connection.as_deref());
+        self.access.transaction.fail(self.access.connection.as_deref());
         self.portals.clear();
-        if !self.transaction.is_block() {
-            self.context.transaction_ended(false);
+        if !self.access.transaction.is_block() {
+            self.access.context.transaction_ended(false);
         }
-        self.settle();
+        self.access.settle();
     }
 
     /// Ends a segment: ends the transaction, unless BEGIN began it, and says that the session is
     /// ready. The client gets the error if the commit fails.
     pub(super) fn end_segment(&mut self, out: &mut Vec<u8>) {
         if let Err(failure) = self.end_implicit() {
-            self.pool.failed(&failure);
+            self.access.pool.failed(&failure);
             failure.write(out, "ERROR");
             self.end_failed();
         }
@@ -48,20 +49,22 @@ impl Machine {
 
     /// Ends a transaction that no BEGIN began.
     fn end_implicit(&mut self) -> Result<(), Failure> {
-        if self.transaction.is_block() {
+        if self.access.transaction.is_block() {
             return Ok(());
         }
         self.portals.clear();
-        if let Some(connection) = &self.connection {
+        if let Some(connection) = &self.access.connection {
             connection.discard_parked();
         }
-        let committed = self.commit_open();
-        self.context.transaction_ended(committed.is_ok());
-        self.context.forget_now();
-        self.settle();
+        let committed = self.access.commit_open();
+        self.access.context.transaction_ended(committed.is_ok());
+        self.access.context.forget_now();
+        self.access.settle();
         committed.map(drop)
     }
+}
 
+impl Access {
     /// Commits the open transaction. Returns false if the transaction had failed and was rolled
     /// back. The changes must have gone to the file that is served, so the file is checked before
     /// and after.
@@ -81,13 +84,13 @@ impl Machine {
     }
 
     /// Gives back the right to write and the connection, where no transaction or temporary table
-    /// needs them.
+    /// needs them. The session's portals are closed.
     pub(super) fn settle(&mut self) {
         if !self.transaction.is_open() {
             self.stop_writing();
             self.changed_schema = false;
         }
-        if self.transaction.is_open() || self.has_temporary || !self.portals.is_empty() {
+        if self.transaction.is_open() || self.has_temporary {
             return;
         }
         if let Some(connection) = self.connection.take() {

@@ -55,20 +55,18 @@ impl Machine {
         let text = client.get(start..).unwrap_or_default();
         if let Some((command, length)) = Command::read(text.as_bytes())? {
             if !command.ends_failure() {
-                self.transaction.check()?;
+                self.access.transaction.check()?;
             }
             only_one(text.get(length..).unwrap_or_default())?;
             let text = text.get(..length).unwrap_or_default();
             return Ok(Prepared::answered(text, StatementAction::Command(command)));
         }
-        self.transaction.check()?;
+        self.access.transaction.check()?;
         let source = Source::read(client.as_bytes());
         self.with(|machine, connection| {
             let given = given(oids);
             let whole = Whole { source: &source, client, given: &given };
-            let (translations, alone) = (&machine.pool.translations, machine.sees_alone());
-            let compiled = compile(connection, translations, alone, &whole, start)
-                .map_err(|failure| machine.not_compiled(connection, failure))?;
+            let compiled = compile(connection, &machine.access, &whole, start)?;
             let end = start + compiled.length;
             only_one(client.get(end..).unwrap_or_default())?;
             let Some(statement) = compiled.statement else {
@@ -79,7 +77,7 @@ impl Machine {
             let parameters = match &translated {
                 Some(translated) => translated_parameters(&translated.parameters, oids),
                 None => inferred_parameters(connection, client, statement.parameter_count(), oids)
-                    .map_err(|error| machine.stop(&error, b""))?,
+                    .map_err(|error| machine.access.stop(&error, b""))?,
             };
             let sql = match compiled.rewritten {
                 Some(rewritten) => rewritten,
@@ -100,7 +98,7 @@ impl Machine {
         let ends_failure =
             matches!(&prepared.action, StatementAction::Command(command) if command.ends_failure());
         if !ends_failure {
-            self.transaction.check()?;
+            self.access.transaction.check()?;
         }
         if !names.portal.is_empty() && self.portals.contains_key(names.portal) {
             let name = String::from_utf8_lossy(names.portal);
@@ -163,7 +161,7 @@ impl Machine {
             StatementAction::Nothing => description(out, &[], &formats),
             StatementAction::Command(command) => description(out, &command.columns(), &formats),
             StatementAction::Sql => {
-                self.transaction.check()?;
+                self.access.transaction.check()?;
                 let mut prepared = prepared.clone();
                 let shape = loop {
                     let shape = self.with(|machine, connection| {
@@ -195,7 +193,7 @@ impl Machine {
             StatementAction::Nothing => description(out, &[], &formats),
             StatementAction::Command(command) => description(out, &command.columns(), &formats),
             StatementAction::Sql => {
-                self.transaction.check()?;
+                self.access.transaction.check()?;
                 if matches!(portal.state, PortalState::Bound(_)) && runs_next(behind, name) {
                     portal.owes_description = true;
                     return Ok(());
@@ -248,7 +246,7 @@ impl Machine {
     /// everywhere.
     fn anew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Stop> {
         if let Some(translated) = &prepared.translated {
-            self.pool.translations.forget(translated);
+            self.access.pool.translations.forget(translated);
         }
         let made = self.prepare(&prepared.client, &prepared.oids)?;
         let is_old = |known: &Arc<Prepared>| Arc::ptr_eq(known, prepared);
@@ -273,7 +271,7 @@ impl Machine {
             }
             StatementAction::Command(command) => return self.command(command, false, out),
             StatementAction::Sql => {
-                self.transaction.check()?;
+                self.access.transaction.check()?;
                 let last = Header::parse(behind)
                     .ok()
                     .flatten()
@@ -310,7 +308,8 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Outcome {
         let Some(portal) = self.portals.get_mut(&name) else { return Ok(()) };
-        if matches!(portal.state, PortalState::Suspended(..)) && self.runs_on == RunsOn::Loop {
+        if matches!(portal.state, PortalState::Suspended(..)) && self.access.runs_on == RunsOn::Loop
+        {
             // The client has its first rows already, so it cannot begin again on a thread.
             return Err(Stop::Needs(Need::Thread));
         }
@@ -326,13 +325,13 @@ impl Machine {
         let translated = prepared.translated.clone();
         let writes = !run.readonly() || translated.as_ref().is_some_and(|it| it.writes());
         let last = last && !has_more(translated.as_deref());
-        if let Err(stop) = self.open(connection, writes, last) {
+        if let Err(stop) = self.access.open(connection, writes, last) {
             if let Some(portal) = self.portals.get_mut(&name) {
                 portal.state = PortalState::paused(run.park(), before);
             }
             return Err(stop);
         }
-        self.lock(connection, translated.as_deref())?;
+        self.access.lock(connection, translated.as_deref())?;
         let client = prepared.client.clone();
         let rows_for = RowsFor::Portal(name.clone());
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
@@ -389,7 +388,7 @@ impl Machine {
 
     /// Gives the compiled statement at hand back to the cache.
     pub(super) fn let_go(&mut self) {
-        if let (Some((_, held)), Some(connection)) = (self.held.take(), &self.connection) {
+        if let (Some((_, held)), Some(connection)) = (self.held.take(), &self.access.connection) {
             drop(connection.resume(held));
         }
     }
@@ -418,7 +417,7 @@ impl Machine {
         prepared: &Prepared,
         statement: &mut impl Described,
     ) -> Result<Arc<Shape>, Stop> {
-        prepared.shape(statement, connection).map_err(|error| self.stop(&error, b""))
+        prepared.shape(statement, connection).map_err(|error| self.access.stop(&error, b""))
     }
 
     /// Returns a compiled form that matches the file's present schema.
@@ -444,7 +443,8 @@ impl Machine {
         let mut statement = self.compiled(connection, prepared)?;
         let has_columns = statement.column_count() > 0;
         let translated = prepared.translated.as_deref();
-        let alone = self.has_temporary || translated.is_some_and(TranslatedStatement::is_alone);
+        let alone =
+            self.access.has_temporary || translated.is_some_and(TranslatedStatement::is_alone);
         if (alone || !statement.readonly()) && (has_columns || translated.is_some()) {
             statement.refresh().map_err(|error| failure_of(&error, prepared))?;
             let shape = self.shape(connection, prepared, &mut statement)?;
@@ -474,7 +474,7 @@ impl Machine {
             PortalState::Suspended(parked, _) => Some(parked),
             PortalState::Done => None,
         };
-        if let (Some(parked), Some(connection)) = (parked, &self.connection) {
+        if let (Some(parked), Some(connection)) = (parked, &self.access.connection) {
             drop(connection.resume(parked));
         }
     }

@@ -15,6 +15,7 @@ use crate::shape::{Described, Formats, Shape, Tag, data_row, description, row_de
 use crate::translation_cache::TranslatedStatement;
 use crate::violations;
 
+use super::access::Access;
 use super::bounds::OUTPUT_ON_THREAD;
 use super::{Machine, Need, Outcome, RunsOn, Stop};
 
@@ -88,13 +89,14 @@ impl Machine {
         plan: RowsPlan,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        if run.is_costly() && self.runs_on == RunsOn::Loop {
+        if run.is_costly() && self.access.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(Need::Thread));
         }
         let fresh = plan.before == 0;
-        let job = connection.job(self.context.control.token);
+        let job = connection.job(self.access.context.control.token);
         let first = if fresh {
-            let first = run.step().map_err(|error| self.violated(connection, &run, &plan, &error));
+            let first =
+                run.step().map_err(|error| self.access.violated(connection, &run, &plan, &error));
             let sql = plan.translated.as_ref().map_or("", |translated| translated.sql.as_str());
             first.map_err(|stop| of_rows(stop, sql))?
         } else {
@@ -102,10 +104,10 @@ impl Machine {
         };
         drop(job);
         let shape = run.shape(connection, plan.client.as_bytes(), plan.translated.as_deref());
-        let shape = shape.map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
+        let shape = shape.map_err(|error| self.access.stop(&error, plan.client.as_bytes()))?;
         if shape.stale {
             if let Some(translated) = &plan.translated {
-                self.pool.translations.forget(translated);
+                self.access.pool.translations.forget(translated);
             }
             return Err(Stop::Stale);
         }
@@ -133,7 +135,7 @@ impl Machine {
 
     /// Goes on with a parked statement.
     pub(super) fn more_rows(&mut self, out: &mut Vec<u8>) -> Outcome {
-        if self.runs_on == RunsOn::Loop {
+        if self.access.runs_on == RunsOn::Loop {
             return Err(Stop::Needs(Need::Thread));
         }
         if out.len() > OUTPUT_ON_THREAD {
@@ -155,14 +157,14 @@ impl Machine {
         mut progress: RowsProgress,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let job = connection.job(self.context.control.token);
-        let came = self.send_rows(connection, &mut run, &mut progress, out);
+        let job = connection.job(self.access.context.control.token);
+        let came = self.access.send_rows(connection, &mut run, &mut progress, out);
         drop(job);
         match came? {
             SendEnd::Done => {
                 run.finish();
                 if let Some(translated) = &progress.plan.translated {
-                    self.follow_ups(connection, translated)?;
+                    self.access.follow_ups(connection, translated)?;
                 }
                 self.finish_rows(connection, &progress, out)
             }
@@ -185,6 +187,46 @@ impl Machine {
         }
     }
 
+    /// Appends what follows the last row.
+    fn finish_rows(
+        &mut self,
+        connection: &Connection,
+        progress: &RowsProgress,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let RowsProgress { plan, shape, sent, .. } = progress;
+        if plan.writes {
+            self.access.note_key(connection, plan);
+            self.access.wrote(connection, shape)?;
+        }
+        if matches!(&shape.tag, Tag::Plain(word) if word == "VACUUM") {
+            self.access.context.shared.numbers.forget();
+        }
+        let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
+        match &plan.rows_for {
+            RowsFor::Copy(style) => {
+                style.end(out, *sent);
+                write::command_complete(out, format!("COPY {sent}").as_bytes());
+            }
+            RowsFor::Portal(name) => {
+                if let Some(portal) = self.portals.get_mut(name) {
+                    portal.state = PortalState::Done;
+                }
+                shape.tag.write(out, *sent, changes);
+            }
+            RowsFor::Query => shape.tag.write(out, *sent, changes),
+        }
+        if let RowsFor::Query | RowsFor::Copy(_) = plan.rows_for
+            && let Some(simple) = &mut self.simple
+        {
+            simple.advance();
+        }
+        self.access.began = None;
+        Ok(())
+    }
+}
+
+impl Access {
     /// Runs the parts of a statement behind its first one.
     fn follow_ups(&mut self, connection: &Connection, translated: &TranslatedStatement) -> Outcome {
         for part in &translated.follow_ups {
@@ -300,44 +342,6 @@ impl Machine {
                 _ => data_row(out, run, shape, &plan.formats, number)?,
             }
         }
-    }
-
-    /// Appends what follows the last row.
-    fn finish_rows(
-        &mut self,
-        connection: &Connection,
-        progress: &RowsProgress,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        let RowsProgress { plan, shape, sent, .. } = progress;
-        if plan.writes {
-            self.note_key(connection, plan);
-            self.wrote(connection, shape)?;
-        }
-        if matches!(&shape.tag, Tag::Plain(word) if word == "VACUUM") {
-            self.context.shared.numbers.forget();
-        }
-        let changes = if shape.columns.is_empty() { connection.changes() } else { *sent };
-        match &plan.rows_for {
-            RowsFor::Copy(style) => {
-                style.end(out, *sent);
-                write::command_complete(out, format!("COPY {sent}").as_bytes());
-            }
-            RowsFor::Portal(name) => {
-                if let Some(portal) = self.portals.get_mut(name) {
-                    portal.state = PortalState::Done;
-                }
-                shape.tag.write(out, *sent, changes);
-            }
-            RowsFor::Query => shape.tag.write(out, *sent, changes),
-        }
-        if let RowsFor::Query | RowsFor::Copy(_) = plan.rows_for
-            && let Some(simple) = &mut self.simple
-        {
-            simple.advance();
-        }
-        self.began = None;
-        Ok(())
     }
 
     /// Notes the key that SQLite has generated: the session may ask for the sequence's number.

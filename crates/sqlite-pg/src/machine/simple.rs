@@ -14,6 +14,7 @@ use crate::shape::{Described, Formats};
 use crate::text::Source;
 use crate::translation_cache::TranslatedStatement;
 
+use super::access::Access;
 use super::compiling::{Whole, compile, significant, utf8};
 use super::query_text::Simple;
 use super::rows::{RowsFor, RowsPlan, has_more};
@@ -59,7 +60,7 @@ impl Machine {
                     self.simple.iter_mut().for_each(Simple::advance);
                 }
             } else {
-                self.transaction.check()?;
+                self.access.transaction.check()?;
                 match self.with(|machine, connection| machine.statement(connection, out)) {
                     // The next round translates it again, for the schema that is there now.
                     Err(Stop::Stale) => continue,
@@ -74,7 +75,10 @@ impl Machine {
         if !simple.any {
             write::bare(out, back::EMPTY_QUERY_RESPONSE);
         }
-        if self.transaction.is_implicit() && self.permit.is_some() && self.runs_on == RunsOn::Loop {
+        if self.access.transaction.is_implicit()
+            && self.access.permit.is_some()
+            && self.access.runs_on == RunsOn::Loop
+        {
             self.simple = Some(simple);
             return Err(Stop::Needs(super::Need::Writer));
         }
@@ -84,14 +88,9 @@ impl Machine {
 
     /// Compiles and runs the next statement.
     fn statement(&mut self, connection: &Connection, out: &mut Vec<u8>) -> Outcome {
-        let alone = self.sees_alone();
         let Some(simple) = &mut self.simple else { return Ok(()) };
         let whole = Whole { source: &simple.source, client: &simple.client, given: &[] };
-        let translations = &self.pool.translations;
-        let compiled = match compile(connection, translations, alone, &whole, simple.at) {
-            Ok(compiled) => compiled,
-            Err(failure) => return Err(self.not_compiled(connection, failure)),
-        };
+        let compiled = compile(connection, &self.access, &whole, simple.at)?;
         simple.end = simple.at + compiled.length;
         let Some(mut statement) = compiled.statement else {
             simple.at = simple.end;
@@ -105,20 +104,22 @@ impl Machine {
         if let Some(translated) = &translated
             && let Err(failure) = translated.compute()
         {
-            return Err(self.not_computed(connection, translated, failure));
+            return Err(self.access.not_computed(connection, translated, failure));
         }
         let client: Arc<str> = simple.client.get(simple.at..simple.end).unwrap_or_default().into();
         let behind = simple.client.get(simple.end..).unwrap_or_default();
         let last = significant(behind).is_none();
         let writes = !statement.readonly() || translated.as_ref().is_some_and(|it| it.writes());
-        self.open(connection, writes, last && !has_more(translated.as_deref()))?;
-        self.lock(connection, translated.as_deref())?;
+        self.access.open(connection, writes, last && !has_more(translated.as_deref()))?;
+        self.access.lock(connection, translated.as_deref())?;
         // After the first step of a write it is too late for an error of its description.
         if writes && (translated.is_some() || statement.column_count() > 0) {
-            statement.refresh().map_err(|error| self.stop(&error, b""))?;
+            statement.refresh().map_err(|error| self.access.stop(&error, b""))?;
             let shape = statement.shape(connection, client.as_bytes(), translated.as_deref());
-            if shape.map_err(|error| self.stop(&error, b""))?.stale {
-                translated.iter().for_each(|translated| self.pool.translations.forget(translated));
+            if shape.map_err(|error| self.access.stop(&error, b""))?.stale {
+                translated
+                    .iter()
+                    .for_each(|translated| self.access.pool.translations.forget(translated));
                 return Err(Stop::Stale);
             }
         }
@@ -127,10 +128,12 @@ impl Machine {
         let plan = RowsPlan { rows_for, client, translated, formats, limit, before, writes };
         let mut run = statement.start();
         let bound = bind_literals(&mut run, &compiled.values);
-        bound.map_err(|error| self.stop(&error, plan.client.as_bytes()))?;
+        bound.map_err(|error| self.access.stop(&error, plan.client.as_bytes()))?;
         self.start_rows(connection, run, plan, out)
     }
+}
 
+impl Access {
     /// Returns the error of a constant, unless the constant may have a value in the schema that is
     /// there now: the statement is then translated again.
     fn not_computed(

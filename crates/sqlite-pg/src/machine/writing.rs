@@ -11,9 +11,10 @@ use refrain_sqlite::Connection;
 use crate::failure::{Failure, state};
 use crate::translation_cache::TranslatedStatement;
 
-use super::{Machine, Need, Outcome, RunsOn, Stop};
+use super::access::Access;
+use super::{Need, Outcome, RunsOn, Stop};
 
-impl Machine {
+impl Access {
     /// Checks that the session may write where it runs. `whole` is true if the statement is its
     /// whole transaction.
     fn may_write(&mut self, connection: &Connection, whole: bool) -> Outcome {
