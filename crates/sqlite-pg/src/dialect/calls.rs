@@ -1,7 +1,7 @@
 //! Calls of functions and aggregates.
 
 use refrain_grammar::NodeEnum;
-use refrain_grammar::protobuf::{FuncCall, JoinExpr, JoinType, Node};
+use refrain_grammar::protobuf::{FuncCall, Node};
 
 use crate::arrays::json_string;
 use crate::catalog;
@@ -19,7 +19,7 @@ use super::json_calls::{
 use super::nodes::names;
 use super::operators::is_equated;
 use super::resolution::no_function;
-use super::scope::{Scope, Scopes, find};
+use super::scope::{Scopes, find};
 use super::sequence_calls::{is_of_sequences, sequence_named, uncast};
 use super::value::{Expr, ExprKind, as_element, name, text_literal};
 use super::{NotTranslated, Translated, Translator, hints, strings};
@@ -318,34 +318,6 @@ impl Translator<'_> {
             around.parts.extend(parts);
         }
         Ok(around)
-    }
-
-    /// Refuses a function on the right of a RIGHT or FULL join that sees the left side, which are
-    /// the items from `start` on. `before` is the scope before the function.
-    pub(super) fn not_of_left(
-        &mut self,
-        join: &JoinExpr,
-        before: Option<Scope>,
-        start: usize,
-    ) -> Translated<()> {
-        let right = join.rarg.as_ref().and_then(|node| node.node.as_ref());
-        let (Some(NodeEnum::RangeFunction(function)), Some(mut without)) = (right, before) else {
-            return Ok(());
-        };
-        if !matches!(join.jointype(), JoinType::JoinRight | JoinType::JoinFull) {
-            return Ok(());
-        }
-        without.sources.truncate(start);
-        let Some(scope) = self.scopes.open.pop() else { return Ok(()) };
-        self.scopes.open.push(without);
-        let translated = self.function(function);
-        self.scopes.open.pop();
-        self.scopes.open.push(scope);
-        translated.map(drop).map_err(|_| {
-            let message = "invalid reference to FROM-clause entry";
-            let hint = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
-            Failure::new("42P10", message).hint(hint).into()
-        })
     }
 }
 

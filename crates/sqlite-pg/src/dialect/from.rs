@@ -1,5 +1,7 @@
 //! FROM: tables, subqueries and joins.
 
+use std::ops::Range;
+
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     FuncCall, JoinExpr, JoinType, Node, RangeFunction, RangeSubselect, RangeVar,
@@ -158,20 +160,22 @@ impl Translator<'_> {
         let left_joined =
             self.scopes.open.last_mut().map(|scope| std::mem::take(&mut scope.joined));
         let right_node = it.rarg.as_deref().ok_or_else(hints::unknown)?;
-        let before = self.scopes.open.last().cloned();
-        let mut right = self.item(right_node, bare)?;
+        let kind = it.jointype();
+        let hides = matches!(kind, JoinType::JoinRight | JoinType::JoinFull);
+        self.scopes.hide(start..middle, hides);
+        let right = self.item(right_node, bare);
+        self.scopes.hide(start..middle, false);
+        let mut right = right?;
         if matches!(right_node.node, Some(NodeEnum::JoinExpr(_))) {
             right = format!("({right})");
         }
         let left_joined = left_joined.unwrap_or_default();
-        let kind = it.jointype();
         if let Some(scope) = self.scopes.open.last() {
             no_recursion_within(&scope.sources, kind, start, middle)?;
         }
-        if matches!(kind, JoinType::JoinRight | JoinType::JoinFull) && is_lateral(right_node) {
+        if hides && is_lateral(right_node) {
             return Err(hints::refuse("LATERAL").into());
         }
-        self.not_of_left(it, before, start)?;
         let mut using = strings(&it.using_clause);
         if it.is_natural {
             let sources = self.scopes.open.last().map_or(&[][..], |scope| &scope.sources[..]);
@@ -421,6 +425,14 @@ impl Scopes {
             table.relname
         );
         Err(Failure::new("42P19", message).into())
+    }
+
+    /// Hides items of the innermost FROM from the item that is translated next, or shows them
+    /// again.
+    fn hide(&mut self, items: Range<usize>, hidden: bool) {
+        let scope = self.open.last_mut();
+        let sources = scope.into_iter().flat_map(|scope| &mut scope.sources[items.clone()]);
+        sources.for_each(|source| source.hidden = hidden);
     }
 
     /// Translates USING: plain names and `*` see one column for the two.

@@ -132,6 +132,9 @@ pub(super) struct FromItem {
     pub(super) recursive: bool,
     /// True if its columns have other names than those of its table.
     pub(super) renamed: bool,
+    /// True while the item on the right of its RIGHT or FULL join is translated, which must not
+    /// read it.
+    pub(super) hidden: bool,
 }
 
 /// The names that one query sees.
@@ -186,7 +189,7 @@ impl FromItem {
             merged: false,
         };
         let columns = columns.map(column).collect();
-        Self { alias: alias.to_owned(), columns, recursive: false, renamed: false }
+        Self { alias: alias.to_owned(), columns, recursive: false, renamed: false, hidden: false }
     }
 
     /// Makes a table of the file under a name.
@@ -230,7 +233,7 @@ impl Scope {
     /// Finds the column of this name.
     ///
     /// # Errors
-    /// 42702 if there are several.
+    /// 42702 if there are several; 42P10 if it is one of a hidden item.
     fn column(&self, qualifier: Option<&str>, wanted: &str) -> Result<Option<&Column>, Failure> {
         if qualifier.is_none()
             && let Some(joined) = self.joined.iter().find(|column| column.name == wanted)
@@ -240,14 +243,18 @@ impl Scope {
         let sources =
             self.sources.iter().filter(|source| qualifier.is_none_or(|q| source.alias == q));
         let fits =
-            |column: &&Column| column.name == wanted && (qualifier.is_some() || !column.merged);
-        let mut found = sources.flat_map(|source| source.columns.iter()).filter(fits);
+            |column: &Column| column.name == wanted && (qualifier.is_some() || !column.merged);
+        let pairs = sources.flat_map(|source| source.columns.iter().map(move |it| (source, it)));
+        let mut found = pairs.filter(|(_, column)| fits(column));
         let first = found.next();
         if found.next().is_some() {
             let message = format!("column reference \"{wanted}\" is ambiguous");
             return Err(Failure::new("42702", message));
         }
-        Ok(first)
+        match first {
+            Some((source, _)) if source.hidden => Err(not_lateral(&source.alias)),
+            first => Ok(first.map(|(_, column)| column)),
+        }
     }
 
     pub(super) fn has_source(&self, qualifier: &str) -> bool {
@@ -285,6 +292,13 @@ impl Scope {
         let mut keys = source.columns.iter().filter(|other| other.key > 0).peekable();
         keys.peek().is_some() && keys.all(|key| groups.contains(&key.sql))
     }
+}
+
+/// Returns 42P10: an item of FROM reads another one that it must not see.
+fn not_lateral(alias: &str) -> Failure {
+    let message = format!("invalid reference to FROM-clause entry for table \"{alias}\"");
+    let detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
+    Failure::new("42P10", message).detail(detail)
 }
 
 const NO_COLUMN: &str =

@@ -161,3 +161,27 @@ fn with_is_what_postgresql_makes_of_it_or_refused() {
         assert_eq!(rows.join(" "), expected, "{text}");
     }
 }
+
+#[test]
+fn the_right_of_an_outer_join_sees_its_left_in_no_function() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.query("CREATE TABLE t (a INT); INSERT INTO t VALUES (2)");
+    for text in [
+        "SELECT n FROM t RIGHT JOIN generate_series(1, t.a) n ON true",
+        "SELECT n FROM t FULL JOIN generate_series(1, a) n ON true",
+        "SELECT n FROM t RIGHT JOIN (t u JOIN generate_series(1, t.a) n ON true) ON true",
+        "SELECT (SELECT n FROM t RIGHT JOIN generate_series(1, t.a) n ON true) FROM t",
+    ] {
+        assert_eq!(answers(&mut client, text), ["error 42P10"], "{text}");
+    }
+    for text in [
+        "SELECT n FROM t LEFT JOIN generate_series(1, t.a) n ON true",
+        "SELECT n FROM t RIGHT JOIN generate_series(1, 2) n ON t.a > 0",
+        "SELECT n FROM t RIGHT JOIN t u ON true LEFT JOIN generate_series(1, t.a) n ON true",
+        "SELECT n FROM t v RIGHT JOIN (t JOIN generate_series(1, t.a) n ON true) ON v.a > 0",
+    ] {
+        let expected = ["columns n:23", "row 1", "row 2", "SELECT 2"];
+        assert_eq!(answers(&mut client, text), expected, "{text}");
+    }
+}

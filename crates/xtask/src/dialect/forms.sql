@@ -181,3 +181,10 @@ SELECT ('{"a": 1, "b": [1, "2", null]}'::jsonb)['a'], ('[1, "2", null]'::jsonb)[
 SELECT t.a, l.x FROM t, t AS u JOIN LATERAL (VALUES (t.a), (-1)) AS l (x) ON u.a = l.x ORDER BY t.a, l.x, u.c;
 SELECT l.* FROM t, LATERAL (SELECT t.*) AS l ORDER BY l.c;
 SELECT s.n FROM (VALUES (1), (2)) AS v (n), LATERAL (SELECT v.*) AS s ORDER BY s.n;
+
+-- The right of an outer join does not see its left
+SELECT n FROM t RIGHT JOIN generate_series(1, t.a) AS n ON true;
+SELECT n FROM t FULL JOIN generate_series(1, a) AS n ON true;
+SELECT n FROM t RIGHT JOIN (t AS u JOIN generate_series(1, t.a) AS n ON true) ON true;
+SELECT (SELECT n FROM t RIGHT JOIN generate_series(1, t.a) AS n ON true) FROM t;
+SELECT t.a, n FROM t RIGHT JOIN generate_series(1, 2) AS n ON t.a = n ORDER BY 2, 1;
