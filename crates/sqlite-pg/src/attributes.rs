@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::schema_reads::SchemaReads;
 use crate::sequences::Sequence;
+use crate::sql_text::object_name;
 use crate::standard;
 use crate::types::Type;
 
@@ -284,7 +285,7 @@ impl Catalog for Attributes<'_> {
         let of = |(table, sql): (String, String)| {
             let mark = KeyMark::read(&sql).filter(|mark| mark.given != GivenBy::Key)?;
             let column = standard::row_number(&sql)?;
-            (format!("{table}_{column}_seq") == name).then_some((table, mark.is))
+            (object_name(&table, &column, "seq") == name).then_some((table, mark.is))
         };
         self.0.found(self.tables()).into_iter().find_map(of)
     }

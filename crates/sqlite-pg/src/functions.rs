@@ -83,6 +83,10 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         let name = call.get::<Option<String>>(0)?;
         Ok(name.map_or(Any::Null, |name| Any::Text(sql_text::identifier(&name))))
     }),
+    ("refrain_sequence_name", 2, |_, call| {
+        let (table, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(Any::Text(sql_text::object_name(&table, &column, "seq")))
+    }),
     ("refrain_index_parts", 1, |_, call| {
         let parts = standard::index_parts(&call.get::<String>(0)?);
         Ok(parts.map_or(Any::Null, Any::Text))

@@ -109,8 +109,9 @@ pub(crate) fn name_of(sql: &str, token: &Token) -> String {
 const NAME_MAX: usize = 63;
 
 /// Makes a name of those of a table and of columns, of which the longer one is cut
-/// (`makeObjectName` of the server).
+/// (`makeObjectName` of the server). A schema in front of the table's name stays in front.
 pub(crate) fn object_name(table: &str, columns: &str, ending: &str) -> String {
+    let (schema, table) = table.split_at(table.find('.').map_or(0, |dot| dot + 1));
     let between = if columns.is_empty() { "" } else { "_" };
     let room = NAME_MAX.saturating_sub(ending.len() + 1 + between.len());
     let (mut first, mut second) = (table.len(), columns.len());
@@ -121,5 +122,5 @@ pub(crate) fn object_name(table: &str, columns: &str, ending: &str) -> String {
         |text: &str, length: usize| text.get(..text.floor_char_boundary(length)).map(str::to_owned);
     let (table, columns) =
         (cut(table, first).unwrap_or_default(), cut(columns, second).unwrap_or_default());
-    format!("{table}{between}{columns}_{ending}")
+    format!("{schema}{table}{between}{columns}_{ending}")
 }

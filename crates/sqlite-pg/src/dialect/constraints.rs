@@ -3,6 +3,7 @@
 use refrain_grammar::protobuf::{AlterTableCmd, ConstrType, Constraint, DropBehavior, RangeVar};
 
 use crate::failure::{Failure, state};
+use crate::sql_text::object_name;
 use crate::standard;
 
 use super::basis::Basis;
@@ -50,11 +51,10 @@ impl Definer<'_, '_> {
     fn add_foreign_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         let made = self.of_table(it, relation)?;
         let called = match it.conname.as_str() {
-            "" => format!(
-                "{}_{}_fkey",
-                split(self.basis.catalog, &relation.relname).1,
-                strings(&it.fk_attrs).join("_")
-            ),
+            "" => {
+                let own = split(self.basis.catalog, &relation.relname).1;
+                object_name(own, &strings(&it.fk_attrs).join("_"), "fkey")
+            }
             given => given.to_owned(),
         };
         self.edits.edit(relation, Some(called), SchemaChange::Add(made), "ADD FOREIGN KEY")
@@ -86,7 +86,7 @@ impl Edits<'_> {
             return Err(Failure::new("42P16", message).into());
         }
         let called = match it.conname.as_str() {
-            "" => format!("{}_pkey", split(self.basis.catalog, &relation.relname).1),
+            "" => object_name(split(self.basis.catalog, &relation.relname).1, "", "pkey"),
             given => given.to_owned(),
         };
         if self.basis.catalog.is_taken(&called) || self.basis.catalog.constrained(&called).is_some()
@@ -201,7 +201,7 @@ fn add_unique(basis: Basis<'_>, it: &Constraint, relation: &RangeVar) -> Transla
     let keys = key_columns(it, &attributes)?;
     let keys: Vec<String> = keys.iter().map(|column| column.name.clone()).collect();
     let called = match it.conname.as_str() {
-        "" => free_name(basis.catalog, &format!("{}_{}_key", relation.relname, keys.join("_"))),
+        "" => free_name(basis.catalog, &relation.relname, &keys.join("_"), "key"),
         given => beside(basis.catalog, &relation.relname, given),
     };
     let (schema, table) = of_index(&table);

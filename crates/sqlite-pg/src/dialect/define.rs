@@ -166,7 +166,7 @@ impl Definer<'_, '_> {
     fn with_sequence(&mut self, column: &mut Declared) {
         let table = self.translator.scopes.open.last().and_then(|scope| scope.sources.first());
         let table = table.map(|table| table.alias.clone()).unwrap_or_default();
-        let called = free_name(self.basis.catalog, &format!("{table}_{}_seq", column.name));
+        let called = free_name(self.basis.catalog, &table, &column.name, "seq");
         let sequence = Sequence {
             is: column.is,
             start: 1,

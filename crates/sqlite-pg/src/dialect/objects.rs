@@ -81,10 +81,7 @@ impl Definer<'_, '_> {
             return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
         }
         let called = match index.idxname.as_str() {
-            "" => free_name(
-                self.basis.catalog,
-                &format!("{}_{}_idx", relation.relname, names.join("_")),
-            ),
+            "" => free_name(self.basis.catalog, &relation.relname, &names.join("_"), "idx"),
             given => beside(self.basis.catalog, &relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };

@@ -8,7 +8,7 @@ use refrain_grammar::protobuf::RangeVar;
 use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::failure::Failure;
-use crate::sql_text::name_of;
+use crate::sql_text::{name_of, object_name};
 
 use super::value::name;
 use super::{Catalog, Translated, text_of};
@@ -100,13 +100,14 @@ pub(super) fn new_name(relation: &RangeVar) -> Translated<String> {
     }
 }
 
-/// Returns the first of `wanted`, `wanted1`, … that is no name in the file.
-pub(super) fn free_name(catalog: &dyn Catalog, wanted: &str) -> String {
-    let mut called = wanted.to_owned();
+/// Makes a name that is none in the file yet of those of a table and of columns
+/// (`ChooseRelationName` of the server): a number behind the ending makes it another.
+pub(super) fn free_name(catalog: &dyn Catalog, table: &str, columns: &str, ending: &str) -> String {
+    let mut called = object_name(table, columns, ending);
     let mut number = 0;
     while catalog.is_taken(&called) || catalog.constrained(&called).is_some() {
         number += 1;
-        called = format!("{wanted}{number}");
+        called = object_name(table, columns, &format!("{ending}{number}"));
     }
     called
 }

@@ -7,6 +7,7 @@ use refrain_grammar::protobuf::{
 
 use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
+use crate::sql_text::object_name;
 use crate::types::Type;
 
 use super::assignments::{missing, target_column};
@@ -317,7 +318,7 @@ fn generated_key(
     let listed = columns.iter().any(|column| column.name == key.name);
     let mixed = listed && select.is_some_and(has_default);
     let known = !listed && insert.on_conflict_clause.is_none();
-    (mixed || !listed).then(|| (format!("{}_{}_seq", into.table, key.name), known))
+    (mixed || !listed).then(|| (object_name(&into.table, &key.name, "seq"), known))
 }
 
 /// True if VALUES have the word DEFAULT.

@@ -167,3 +167,48 @@ fn a_key_keeps_a_name_that_begins_as_a_mark_does() {
         ["row a|uuid", "row b|integer", "row c|text", "row d|bigint"]
     );
 }
+
+#[test]
+fn long_names_are_cut_as_the_server_cuts_them() {
+    let place = Place::new();
+    let mut client = place.client();
+    let (a, b, long) = ("a".repeat(40), "b".repeat(40), "t".repeat(63));
+    client.query(&format!(
+        "CREATE TABLE {a} ({b} SERIAL PRIMARY KEY, c INT); CREATE TABLE {long} (x INT, {b} INT)"
+    ));
+    let alter = format!("ALTER TABLE {long} ADD");
+    checked(
+        &mut client,
+        &[
+            (&format!("ALTER TABLE {a} ADD UNIQUE ({b}, c)"), "ALTER TABLE"),
+            (&format!("ALTER TABLE {a} ADD UNIQUE ({b}, c)"), "ALTER TABLE"),
+            (&format!("CREATE INDEX ON {a} ({b})"), "CREATE INDEX"),
+            (&format!("{alter} FOREIGN KEY ({b}) REFERENCES {a}"), "ALTER TABLE"),
+            (&format!("{alter} PRIMARY KEY (x)"), "ALTER TABLE"),
+        ],
+    );
+    let (a29, t29) = ("a".repeat(29), "t".repeat(29));
+    let (b28, b29) = ("b".repeat(28), "b".repeat(29));
+    let found = rows(
+        &mut client,
+        "SELECT conname FROM pg_constraint WHERE contype IN ('u', 'f', 'p') \
+         UNION SELECT relname FROM pg_class WHERE relname LIKE '%\\_idx' ORDER BY 1",
+    );
+    let expected = [
+        format!("row {a29}_{b28}_key1"),
+        format!("row {a29}_{b29}_idx"),
+        format!("row {a29}_{b29}_key"),
+        format!("row {a}_pkey"),
+        format!("row {t29}_{b28}_fkey"),
+        format!("row {}_pkey", "t".repeat(58)),
+    ];
+    assert_eq!(found, expected);
+    let sequence = format!("{a29}_{b29}_seq");
+    assert_eq!(
+        rows(&mut client, &format!("SELECT pg_get_serial_sequence('{a}', '{b}')")),
+        [format!("row public.{sequence}")]
+    );
+    client.query(&format!("INSERT INTO {a} (c) VALUES (1)"));
+    let numbers = format!("SELECT currval('{sequence}'), nextval('{sequence}')");
+    assert_eq!(rows(&mut client, &numbers), ["row 1|2"]);
+}

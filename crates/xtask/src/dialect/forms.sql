@@ -188,3 +188,16 @@ SELECT n FROM t FULL JOIN generate_series(1, a) AS n ON true;
 SELECT n FROM t RIGHT JOIN (t AS u JOIN generate_series(1, t.a) AS n ON true) ON true;
 SELECT (SELECT n FROM t RIGHT JOIN generate_series(1, t.a) AS n ON true) FROM t;
 SELECT t.a, n FROM t RIGHT JOIN generate_series(1, 2) AS n ON t.a = n ORDER BY 2, 1;
+
+-- Names of 63 bytes
+CREATE TABLE aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb SERIAL PRIMARY KEY, c INT);
+CREATE TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt (x INT, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb INT UNIQUE);
+ALTER TABLE aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ADD UNIQUE (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, c);
+ALTER TABLE aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ADD UNIQUE (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, c);
+CREATE INDEX ON aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);
+ALTER TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt ADD FOREIGN KEY (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb) REFERENCES aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;
+ALTER TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt ADD PRIMARY KEY (x);
+SELECT conname FROM pg_constraint WHERE contype IN ('u', 'f', 'p') AND length(conname) > 40 ORDER BY conname;
+SELECT relname FROM pg_class WHERE relname LIKE 'aaaaaaaaaaaaaaaaaaaa%' ORDER BY relname;
+SELECT pg_get_serial_sequence('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb');
+DROP TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt, aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;
