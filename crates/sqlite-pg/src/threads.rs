@@ -183,7 +183,7 @@ impl Readers {
     /// Starts a thread if tasks wait and all threads are busy.
     fn relieve(self: &Arc<Self>) {
         let queue = self.queue();
-        let at_work = queue.threads - queue.waiting;
+        let at_work = queue.threads.saturating_sub(queue.waiting);
         let wanted = queue.tasks.len() > queue.idle && at_work < READERS_MAX.max(queue.kept);
         drop(queue);
         if wanted {
