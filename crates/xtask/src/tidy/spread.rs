@@ -19,8 +19,6 @@ const FILES_MAX: usize = 8;
 const SPREAD: &[Spread] = &[
     Spread { of: "pool", name: "Step", files: 15 },
     Spread { of: "sim", name: "World", files: 11 },
-    Spread { of: "sqlite-pg", name: "Machine", files: 10 },
-    Spread { of: "sqlite-pg", name: "Translator", files: 32 },
 ];
 
 /// A type that has methods in more than [`FILES_MAX`] files.
