@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
+use crate::choices::{
+    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+};
 use crate::system::{FileMode, OrBeside, OrSystem, Port};
 use crate::table::table;
 use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};

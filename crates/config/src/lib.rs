@@ -48,6 +48,7 @@ mod options;
 mod userlist;
 mod spelling;
 mod build;
+mod assign;
 mod ini;
 mod reload;
 mod reference;
@@ -55,7 +56,10 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
+pub use crate::assign::Assignment;
+pub use crate::choices::{
+    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+};
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::assign::CACHE_MEMORY;
 use crate::cache::CacheRule;
 use crate::database::{Database, DatabaseKeys};
 use crate::general::General;
@@ -49,7 +50,7 @@ impl Options {
         let mut rows = config_rows(&self.general);
         rows.extend(config_rows(&self.defaults));
         let of_cache = config_rows(&self.cache.options);
-        rows.extend(of_cache.into_iter().map(|row| ConfigRow { key: "cache.memory", ..row }));
+        rows.extend(of_cache.into_iter().map(|row| ConfigRow { key: CACHE_MEMORY.0, ..row }));
         rows
     }
 

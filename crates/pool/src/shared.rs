@@ -86,7 +86,7 @@ impl<P: Parts> Shared<P> {
         self.lost_hosts.keep(options.databases.iter().flat_map(|database| database.server.hosts()));
         for pool in lock(&self.pools).iter() {
             let (database, user) = (&pool.database, &pool.user);
-            pool.configure(match pool.is_common {
+            let settings = match pool.is_common {
                 true => PoolSettings::of_common(&options, database, &self.host_lists),
                 false => PoolSettings::of(&options, database, user, &self.host_lists),
             });
@@ -124,6 +124,20 @@ impl<P: Parts> Shared<P> {
     }
 
     /// Orders that servers of a database, or of all, are connected anew, including servers on the
+    /// Has a database take no new clients, or take them again. Clients that it has stay.
+    pub fn set_disabled(&self, database: &Arc<str>, disabled: bool) {
+        let mut names = self.process.disabled();
+        match disabled {
+            true => drop(names.insert(Arc::clone(database))),
+            false => drop(names.remove(database)),
+        }
+    }
+
+    /// Whether a database takes no new clients.
+    pub fn is_disabled(&self, database: &str) -> bool {
+        self.process.disabled().contains(database)
+    }
+
     /// way between cores.
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
         for pool in lock(&self.pools).iter() {

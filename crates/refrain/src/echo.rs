@@ -284,7 +284,7 @@ impl Running {
         let file = std::env::temp_dir().join(file);
         write_options(&file, server, pool);
         let from = From::File(file.clone());
-        let source = Source { from, overrides: Overrides::default() };
+        let source = Source::new(from, Overrides::default());
         let mut opened = Opened::open(source.load().unwrap(), Inherited::default()).unwrap();
         let (lines, pg) = (opened.protocol::<Echo>().unwrap(), opened.protocol::<Pg>().unwrap());
         let (address, postgres) = (address(&lines), address(&pg));

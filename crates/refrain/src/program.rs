@@ -14,7 +14,8 @@ use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 use refrain_pool::message::CoreMessage;
 
-use crate::mail::{Mail, Post};
+use crate::cores::Cores;
+use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
 use crate::pg::{Helpers, PgState, parser};
@@ -214,7 +215,7 @@ mod tests {
             std::fs::write(&path, top + users).unwrap();
         };
         write("0.0.0.0:0", "\"scram\"");
-        let source = Source { from: From::File(path.clone()), overrides: Overrides::default() };
+        let source = Source::new(From::File(path.clone()), Overrides::default());
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let commands = program.commands();
@@ -254,7 +255,7 @@ mod tests {
             workers: Some(Workers::Fixed(1)),
             ..Overrides::default()
         };
-        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let source = Source::new(From::parse("postgres://me@127.0.0.1:1/app"), overrides);
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
@@ -307,7 +308,7 @@ mod tests {
             workers: Some(Workers::Fixed(2)),
             ..Overrides::default()
         };
-        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let source = Source::new(From::parse("postgres://me@127.0.0.1:1/app"), overrides);
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let metrics = program.metrics().unwrap();

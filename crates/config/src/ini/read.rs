@@ -48,10 +48,16 @@ pub(super) struct Ini {
 }
 
 impl Ini {
-    /// Reads a text, and the files that it includes.
-    pub(super) fn read(text: &str, machine: &dyn Machine) -> Result<Self, Errors> {
+    /// Reads a text, and the files that it includes, with what is set on the console.
+    pub(super) fn read(
+        text: &str,
+        machine: &dyn Machine,
+        set: &[Assignment],
+    ) -> Result<Self, Errors> {
         let text = Text::read(text, machine);
-        let sections = Sections::of(&text);
+        let mut sections = Sections::of(&text);
+        // What is set stands on no line.
+        sections.set(set.iter().filter_map(|it| it.setting(text.places.len())));
         let mut draft = Draft::new(&sections, machine);
         draft.program();
         draft.plain_keys();
@@ -82,7 +88,7 @@ impl Ini {
     /// Refrain's option.
     pub(super) fn placed(&self, mut error: Error) -> Error {
         let Some(place) = error.line else { return error };
-        let Some(at) = self.text.places.get(place) else { return error };
+        let Some(at) = self.text.places.get(place) else { return Error { line: None, ..error } };
         error.line = Some(at.line);
         error.file.clone_from(&at.file);
         let said = self.text.lines.iter().find(|line| line.place == place);

@@ -78,6 +78,11 @@ impl Sections {
         sections
     }
 
+    /// Puts values of `[pgbouncer]` in place of those of the text.
+    pub(super) fn set(&mut self, settings: impl Iterator<Item = Setting>) {
+        settings.for_each(|setting| put(&mut self.program, setting));
+    }
+
     fn fail(&mut self, place: Option<usize>, key: &str, message: impl Into<String>) {
         self.errors.push((place, key.to_owned(), message.into()));
     }

@@ -52,7 +52,7 @@ impl Machine for Files {
 }
 
 fn read_on(text: &str, machine: &Files) -> Result<(Options, Vec<Remark>), String> {
-    Options::from_ini_on(text, machine).map_err(|errors| errors.to_string())
+    Options::from_ini_on(text, machine, &[]).map_err(|errors| errors.to_string())
 }
 
 fn read(text: &str) -> Options {
@@ -225,7 +225,7 @@ fn errors_name_files_lines_and_keys() {
         "line 8: expected \"name = value\"",
     ];
     assert_eq!(told.lines().collect::<Vec<_>>(), expected);
-    let Err(errors) = Options::from_ini_on(text, &machine) else { panic!("many errors") };
+    let Err(errors) = Options::from_ini_on(text, &machine, &[]) else { panic!("many errors") };
     let of_more: Vec<_> = errors.0.iter().filter(|error| error.file.is_some()).collect();
     assert_eq!(of_more.len(), 1);
     let told = fails("[users]\nv = pool_mode=none\n[pgbouncer]\nmax_client_conn = 0\n");
@@ -389,7 +389,7 @@ fn a_converted_file_does_the_same() {
         let text = with(section, key, key.sample);
         let Ok((options, _)) = read_on(&text, &machine) else { continue };
         let toml = Options::convert_ini(&text, &machine).expect("it was read");
-        let again = Options::from_toml_on(&toml, &machine);
+        let again = Options::from_toml_on(&toml, &machine, &[]);
         let again =
             again.unwrap_or_else(|errors| panic!("{section}.{}: {errors}\n{toml}", key.name));
         assert_eq!(again, options, "{section}.{}\n{toml}", key.name);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::Database;
+use refrain_config::{Backend, Database};
 use refrain_pg_wire::Header;
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::tag::front;
@@ -186,7 +186,7 @@ impl ClientLogin<'_, '_> {
     }
 
     /// Finds the pool of a client that has authenticated itself.
-    fn enter(&mut self, login_request: Box<LoginRequest>, authenticated: Authenticated) {
+    fn enter(&mut self, mut login_request: Box<LoginRequest>, authenticated: Authenticated) {
         // The authentication may have begun before a reload that removed the user.
         let options = self.step.engine.core_state.shared.options();
         if !options.admits(&login_request.database, authenticated.user()) {
@@ -207,7 +207,7 @@ impl ClientLogin<'_, '_> {
         if !self.step.count_as(self.conn, Counted::Client) {
             return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
         }
-        let user: Arc<str> = user.as_str().into();
+        let user: Arc<str> = login_request.user.as_str().into();
         if let Err(limit_reached) = self.step.engine.core_state.shared.admit_client(&shared, &user)
         {
             return self.refuse_over_limit(limit_reached, (&shared, &user));
@@ -318,7 +318,6 @@ impl ClientLogin<'_, '_> {
             return self.refuse_client(DisconnectReason::Login, &refused.report());
         }
         let options = self.step.engine.core_state.shared.options();
-        let key: [u8; 32] = self.step.engine.core_state.random();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
         let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };

@@ -51,8 +51,7 @@ impl ClientLogin<'_, '_> {
                 Some((used, Some(self.startup(&startup)?)))
             }
             Ok(Some((Opening::Cancel { pid, key }, _))) => {
-                self.step.cancel_request(pid, key);
-                self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
+                self.cancel(pid, key);
                 self.step.remove_client(self.conn, false);
                 None
             }
