@@ -89,7 +89,8 @@ impl<P: Parts> Shared<P> {
             let settings = match pool.is_common {
                 true => PoolSettings::of_common(&options, database, &self.host_lists),
                 false => PoolSettings::of(&options, database, user, &self.host_lists),
-            });
+            };
+            pool.configure(settings.map(|settings| self.of_variant(settings, pool.variant)));
         }
     }
 
@@ -217,7 +218,8 @@ impl<P: Parts> Shared<P> {
 
     /// Returns the pool of a user of a database whose servers are of a variant, and makes the pool
     /// on first use. A protocol has variants if clients agree on something at their login that a
-    /// server has to agree on as well. Each variant is a pool of its own, with the same settings.
+    /// server has to agree on as well. Each variant is a pool of its own, with settings that the
+    /// protocol may change ([`Parts::of_variant`]).
     pub fn pool_of_variant(
         &self,
         database: &str,
@@ -258,8 +260,17 @@ impl<P: Parts> Shared<P> {
             Some(_) => PoolSettings::of_common(options, database, &self.host_lists)?,
             None => PoolSettings::of(options, database, user, &self.host_lists)?,
         };
-        let part = P::pool_shared(&self.protocol, &settings, database);
+        let settings = self.of_variant(settings, variant);
+        let part = P::pool_shared(&self.protocol, &settings, database, variant);
         pools.add(key.clone(), |id| PoolShared::new(id, key, common, settings, part))
+    }
+
+    /// Returns the settings of a pool of a variant. Variant 0 is what most pools are.
+    fn of_variant(&self, mut settings: Arc<PoolSettings>, variant: u16) -> Arc<PoolSettings> {
+        if variant > 0 {
+            P::of_variant(&self.protocol, Arc::make_mut(&mut settings), variant);
+        }
+        settings
     }
 
     /// Returns the lists of hosts of pools that have several, or that want one of a certain state.

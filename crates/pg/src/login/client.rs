@@ -196,9 +196,17 @@ impl ClientLogin<'_, '_> {
         {
             return self.enter_console(authenticated, name, Session::default());
         }
-        let LoginRequest { database, user, .. } = &*login_request;
-        let known = self.step.engine.core_state.shared.options().database(database).is_some();
-        let Some(shared) = self.step.engine.core_state.shared.pool(database, user) else {
+        let database = &login_request.database;
+        if self.step.engine.core_state.shared.is_disabled(database) {
+            let message = format!("database \"{database}\" is not currently accepting connections");
+            return self.refuse_in_words(DisconnectReason::DisabledDatabase, &message, "");
+        }
+        let entry = options.database(database);
+        let (known, takes) = (entry.is_some(), entry.is_some_and(replicates));
+        if login_request.replication.is_some() && known && !takes {
+            return self.refuse_replication();
+        }
+        let Some(shared) = self.pool_of(&mut login_request) else {
             if known {
                 return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
             }
@@ -274,7 +282,8 @@ impl ClientLogin<'_, '_> {
         let defaults = Defaults { settings: defaults, since: now };
         let expected = proven.clone().unwrap_or(wants);
         client.session.settings.begin(expected, defaults, startup);
-        if plain || proven.is_some() {
+        let replicates = login_request.replication.is_some();
+        if !replicates && (plain || proven.is_some()) {
             return self.finish_login(&login_request, authenticated);
         }
         client.session.login.check(login_request, authenticated);
@@ -335,6 +344,12 @@ impl ClientLogin<'_, '_> {
         write::backend_key(out, pid, &key[..bytes]);
         if let Some(message) = &options.general.login_notify_message {
             let report = Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" };
+        if let Some(kind) = login_request.replication {
+            // From here on the client has the server for itself, and nobody has it afterwards.
+            server.session.relay = Some(Relay::new(kind));
+            client.session.login.begin_replication(kind);
+            return self.finish_login(&login_request, authenticated);
+        }
             write::notice(out, &report);
         }
         write::ready(out, Status::Idle);
@@ -376,3 +391,8 @@ fn is_plain(settings: &[Setting]) -> bool {
             && value.iter().all(|b| (b' '..=b'~').contains(b))
     })
 }
+/// Whether a database is on servers that have replication connections.
+fn replicates(database: &Database) -> bool {
+    database.server.backend == Backend::Postgres
+}
+

@@ -23,6 +23,7 @@ impl ClientLogin<'_, '_> {
         let client = self.step.engine.connections.client(self.conn)?;
         // A login that has waited for its user keeps its rule.
         let mut matched = login_request.rule.take();
+        let replicates = login_request.replicates_server();
         let LoginRequest { database, user, .. } = &*login_request;
         let applicant =
             Applicant { peer: client.peer(), secured: client.secured(), database, user };
@@ -53,6 +54,7 @@ impl ClientLogin<'_, '_> {
         let Some(client) = self.step.engine.connections.client(self.conn) else { return Ok(()) };
         let applicant =
             Applicant { peer: client.peer(), secured: client.secured(), database, user };
+        let replicates = login_request.replicates_server();
         match matched.rule() {
             Some(rule) => applicant.check_certificate(matched.hba(), rule),
             None => Ok(()),

@@ -166,6 +166,7 @@ impl ClientLogin<'_, '_> {
         self.step.note_client(self.conn, Level::Warn, DisconnectReason::ClientProtocol, told);
         self.step.remove_client(self.conn, false);
     }
+        let replicates = login_request.replicates_server();
 
     fn refuse_version(&mut self, major: u16, minor: u16) {
         let message = format!(
@@ -243,6 +244,14 @@ impl ClientLogin<'_, '_> {
 
     /// Ends a login with the SQLSTATE of its reason and words of its own.
     pub(crate) fn refuse_in_words(&mut self, cause: DisconnectReason, message: &str, hint: &str) {
+        // Tools that replicate a server name a database that there may not be: PostgreSQL does not
+        // look at the name.
+        let replicates = login_request.replicates_server();
+        let is_unknown = options.database(&login_request.database).is_none();
+        let default = options.general.default_database.as_ref();
+        if let Some(default) = default.filter(|_| replicates && is_unknown) {
+            login_request.database.clone_from(default);
+        }
         if let Some(report) = report_in_words(cause, message) {
             self.refuse_client(cause, &Report { hint, ..report });
         }
@@ -293,20 +302,21 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
             b"user" => login_request.user = text(value),
             b"database" => login_request.database = text(value),
             b"options" => options = Some(value),
-            b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
-                return Err(Report {
+            b"replication" => {
+                let read = Replication::read(value);
+                login_request.replication = read.ok_or(Report {
                     severity: "FATAL",
-                    sqlstate: "0A000",
-                    message: "replication connections are not pooled",
-                    hint: "Connect to the server directly.",
-                });
+                    sqlstate: "22023",
+                    message: "invalid value for parameter \"replication\"",
+                    hint: "Valid values are: \"false\", 0, \"true\", 1, \"database\".",
+                })?;
             }
-            b"replication" => {}
             name if name.starts_with(b"_pq_.") => {}
             name => login_request.settings.push((name.into(), value.into())),
         }
     }
     if login_request.user.is_empty() {
+        replication: None,
         return Err(invalid("no PostgreSQL user name specified in startup packet"));
     }
     if login_request.database.is_empty() {

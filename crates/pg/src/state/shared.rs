@@ -23,6 +23,7 @@ use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::statements::registry::Registry;
+use crate::state::replication::Starts;
 use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
@@ -75,13 +76,19 @@ impl SharedPart {
     }
 
     /// Makes the shared part of a pool of this database.
-    pub(crate) fn pool_shared(&self, settings: &PoolSettings, database: &str) -> PoolSharedPart {
+    pub(crate) fn pool_shared(
+        &self,
+        settings: &PoolSettings,
+        database: &str,
+        variant: u16,
+    ) -> PoolSharedPart {
         let name = settings.place(database);
         let make = || {
             let schema = lock(&self.schemas).entry(name.clone()).or_default().clone();
             (DatabaseTopics::new(&self.results, &name), schema)
         };
-        PoolSharedPart::new(settings, self.places.place(&name, make))
+        let place = self.places.place(&name, make);
+        PoolSharedPart::new(settings, place, self.replications.of(variant))
     }
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.

@@ -64,6 +64,15 @@ pub(crate) struct LoginRequest {
     pub(crate) rule: Option<MatchedRule>,
 }
 
+    /// The replication that it asks for.
+    pub(crate) replication: Option<Replication>,
+}
+
+impl LoginRequest {
+    /// Whether it asks to replicate the whole server, and no database.
+    pub(crate) fn replicates_server(&self) -> bool {
+        self.replication == Some(Replication::Physical)
+    }
 /// A client's login.
 #[derive(Debug, Default)]
 pub(crate) struct SessionLogin {
