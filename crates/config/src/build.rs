@@ -12,7 +12,7 @@ use crate::assign::{self, Assignment};
 use crate::cache::{Cache, CacheOptions, CacheRule};
 use crate::choices::AuthMethod;
 use crate::database::{Backend, Database, DatabaseKeys};
-use crate::equivalent::{self, DATABASES, POOL, USERS};
+use crate::equivalent::{self, CACHE, DATABASES, GROUPS, PEERS, POOL, SECTIONS, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::General;
@@ -20,6 +20,7 @@ use crate::hba::{Groups, Hba};
 use crate::machine::{Machine, NoMachine};
 use crate::mysql;
 use crate::options::Options;
+use crate::peer::{Peer, PeerKeys};
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
 use crate::spelling::unknown;
@@ -76,8 +77,8 @@ impl Options {
     }
 
     /// Builds the options as [`Self::from_url`] does. The URL may refer to files of the machine.
-    ///
     /// What is set on the console counts in place of what stands there.
+    ///
     /// # Errors
     ///
     /// Every error in the URL and the files.
@@ -96,8 +97,8 @@ impl Options {
                     file: None,
                 }])
             })?;
-        checked(&root, machine, Strictness::Serves).map_err(without_sections)
         assign::put(&mut root, set)?;
+        checked(&root, machine, Strictness::Serves).map_err(without_sections)
     }
 }
 
@@ -164,8 +165,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn options(&mut self, root: &[Entry]) -> Options {
-        let is_section =
-            |entry: &Entry| [POOL, DATABASES, USERS, CACHE, GROUPS].contains(&entry.name.as_str());
+        let is_section = |entry: &Entry| SECTIONS.contains(&entry.name.as_str());
         let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
         let top = Section { path: String::new(), name: "", line: None, entries: &top };
         let general: General = self.keys(&top, None);
@@ -205,7 +205,9 @@ impl Builder<'_> {
         let cache = self.cache(&sections, &databases);
         let groups = self.groups(&sections);
         let hba = self.hba(&top, &general, &groups);
-        let mut options = Options { general, defaults, cache, databases, users, groups, hba };
+        let peers = self.peers(&sections);
+        let mut options =
+            Options { general, defaults, cache, databases, users, peers, groups, hba };
         options.databases.sort_by(|one, other| one.name.cmp(&other.name));
         options.users.sort_by(|one, other| one.name.cmp(&other.name));
         options
@@ -252,6 +254,19 @@ impl Builder<'_> {
             }
         }
         found
+    }
+
+    /// Reads the other processes.
+    fn peers(&mut self, sections: &[Entry]) -> Vec<Peer> {
+        let mut peers = Vec::new();
+        for section in self.named(sections, PEERS) {
+            let keys: PeerKeys = self.keys(&section, None);
+            match Peer::new(section.name, keys) {
+                Ok(peer) => peers.push(peer),
+                Err(message) => self.fail(section.line, section.path.clone(), message),
+            }
+        }
+        peers
     }
 
     /// Reads the groups of users.

@@ -192,6 +192,20 @@ table! {
     stats_users: Vec<String> = "",
         Reload, takes ["exporter"], not [];
 
+    /// Number of this process among several that serve the same clients; with 0 there are no
+    /// others.
+    ///
+    /// The key of each client then names the process, and a cancel request that reaches another one
+    /// of `[peers]` is passed on. The scheme is PgBouncer's, so peers may be PgBouncer.
+    peer_id: u32 = "0" ["0" to "16383"],
+        NewConnections, takes ["1"], not ["16384", "-1"];
+
+    /// Version of PgBouncer that the console has the columns of.
+    ///
+    /// `SHOW VERSION` names it, and exporters choose by it which columns they read.
+    pgbouncer_version: PgBouncerVersion = "1.24",
+        Reload, takes ["1.26"], not ["1.23", "1.24.1"];
+
     /// Method by which clients authenticate.
     ///
     /// `trust` accepts every client under any user name. The other methods accept only users from

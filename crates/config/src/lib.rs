@@ -38,6 +38,7 @@ mod host;
 mod database;
 mod places;
 mod user;
+mod peer;
 mod error;
 mod file;
 mod url;
@@ -47,16 +48,16 @@ mod access;
 mod options;
 mod userlist;
 mod spelling;
-mod build;
 mod assign;
+mod build;
 mod ini;
 mod reload;
 mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::assign::Assignment;
+pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::choices::{
     AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
 };
@@ -69,6 +70,7 @@ pub use crate::ini::{Remark, is_ini, pgbouncer_page};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
+pub use crate::peer::{Peer, PeerPlace};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };

@@ -124,7 +124,6 @@ impl<P: Parts> Shared<P> {
         self.process.pauses().all()
     }
 
-    /// Orders that servers of a database, or of all, are connected anew, including servers on the
     /// Has a database take no new clients, or take them again. Clients that it has stay.
     pub fn set_disabled(&self, database: &Arc<str>, disabled: bool) {
         let mut names = self.process.disabled();
@@ -139,6 +138,7 @@ impl<P: Parts> Shared<P> {
         self.process.disabled().contains(database)
     }
 
+    /// Orders that servers of a database, or of all, are connected anew, including servers on the
     /// way between cores.
     pub fn reconnect(&self, database: Option<&Arc<str>>) {
         for pool in lock(&self.pools).iter() {

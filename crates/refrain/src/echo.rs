@@ -296,7 +296,8 @@ impl Running {
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
         let elders = Arc::default();
-        let helpers = Helpers { post, files, questions, parser_queue, elders };
+        let peers = Arc::default();
+        let helpers = Helpers { post, files, questions, parser_queue, elders, peers };
         let mut threads = Threads::default();
         let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
         threads.start(shared, lines, ()).unwrap();

@@ -8,7 +8,8 @@ use super::draft::{Draft, Told, entry};
 use super::keys::{PROGRAM, find};
 use super::sections::Sections;
 use super::text::{Line, Said, Text};
-use crate::equivalent::{DATABASES, POOL, USERS};
+use crate::assign::Assignment;
+use crate::equivalent::{DATABASES, PEERS, POOL, USERS};
 use crate::error::{Error, Errors};
 use crate::machine::Machine;
 use crate::value::{Entry, Given};
@@ -44,6 +45,7 @@ pub(super) struct Ini {
     pub(super) pool: Vec<Entry>,
     pub(super) databases: Vec<Entry>,
     pub(super) users: Vec<Entry>,
+    pub(super) peers: Vec<Entry>,
     pub(super) told: Vec<Told>,
 }
 
@@ -63,9 +65,10 @@ impl Ini {
         draft.plain_keys();
         draft.all_databases();
         draft.all_users();
-        let Draft { program, pool, databases, users, mut told, errors, .. } = draft;
+        draft.all_peers();
+        let Draft { program, pool, databases, users, peers, mut told, errors, .. } = draft;
         told.sort_by_key(|told| told.place);
-        let ini = Self { text, program, pool, databases, users, told };
+        let ini = Self { text, program, pool, databases, users, peers, told };
         let error =
             |(line, option, message)| ini.placed(Error { line, option, message, file: None });
         let mut errors: Vec<_> = errors;
@@ -81,6 +84,7 @@ impl Ini {
         file.push(entry(POOL, Given::Table(self.pool.clone()), None));
         file.push(entry(DATABASES, Given::Table(self.databases.clone()), None));
         file.push(entry(USERS, Given::Table(self.users.clone()), None));
+        file.push(entry(PEERS, Given::Table(self.peers.clone()), None));
         file
     }
 

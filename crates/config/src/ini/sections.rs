@@ -130,10 +130,6 @@ impl Sections {
             }
             Section::Peers => {
                 let named = self.named(PEER, "peers", name, value, place);
-                if !name.parse::<u16>().is_ok_and(|number| number > 0) {
-                    let message = "expected the number of a peer, from 1 to 65535";
-                    self.fail(Some(place), &format!("peers.{name}"), message);
-                }
                 put_named(&mut self.peers, named);
             }
             Section::Unknown => {}

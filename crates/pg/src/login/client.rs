@@ -28,6 +28,8 @@ use crate::settings::session::{ServerParameters, Setting};
 use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::last_login::{LastLogin, tell_parameters};
 use crate::state::parts::{CoreState, PoolShared, intern_settings};
+use crate::state::peer_keys;
+use crate::state::replication::{Relay, Start};
 
 /// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
 /// counts these four bytes as well. So a password has at most 65,530 bytes.
@@ -233,6 +235,44 @@ impl ClientLogin<'_, '_> {
         self.step.enter(self.conn, &shared, &user);
     }
 
+    /// Gives a client its process ID and a secret key of so many bytes. Returns both as the client
+    /// is told them: if other processes serve the same clients, they name this one.
+    fn cancel_key(&mut self, peer: u32, bytes: usize) -> (u32, [u8; 32]) {
+        let mut key: [u8; 32] = self.step.engine.core_state.random();
+        if peer == 0 {
+            return (self.step.engine.set_cancel_key(self.conn, &key[..bytes]), key);
+        }
+        let random: [u8; 4] = self.step.engine.core_state.random();
+        let keys = self.step.engine.core_state.shared.protocol.peer_keys.clone();
+        peer_keys::mark(&mut key);
+        let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
+        let given = keys.give(peer, pid, random, &key[..bytes]);
+        let told = given.pid();
+        if let Some(client) = self.step.engine.connections.client(self.conn) {
+            client.session.login.keep_key(given);
+        }
+        (told, key)
+    }
+
+    /// Returns the pool of a client: one for replication if the client asks for that. The servers
+    /// of such a pool begin with the client's settings.
+    fn pool_of(&mut self, login_request: &mut LoginRequest) -> Option<Arc<PoolShared>> {
+        let shared = self.step.engine.core_state.shared.clone();
+        let LoginRequest { database, user, settings, replication, .. } = login_request;
+        let Some(kind) = *replication else { return shared.pool(database, user) };
+        let start = Start::new(kind, std::mem::take(settings));
+        // The beginning is kept until the pool has it.
+        let (variant, _start) = shared.protocol.replications.variant(start)?;
+        shared.pool_of_variant(database, user, variant)
+    }
+
+    /// Ends a login for replication of a database that has none.
+    fn refuse_replication(&mut self) {
+        let message = "this database has no replication connections";
+        let report = Report { severity: "FATAL", sqlstate: "0A000", message, hint: "" };
+        self.refuse_client(DisconnectReason::Login, &report);
+    }
+
     /// Ends a login to a database that does not exist.
     fn refuse_unknown(&mut self, database: &str) {
         let message = format!("database \"{database}\" does not exist");
@@ -304,6 +344,12 @@ impl ClientLogin<'_, '_> {
         let Some((login_request, authenticated)) = client.session.login.take_checking() else {
             return;
         };
+        if let Some(kind) = login_request.replication {
+            // From here on the client has the server for itself, and nobody has it afterwards.
+            server.session.relay = Some(Relay::new(kind));
+            client.session.login.begin_replication(kind);
+            return self.finish_login(&login_request, authenticated);
+        }
         let shared = &self.step.engine.core_state.pool(client.pool()).shared;
         let server_parameters = shared.protocol.server_parameters().unwrap_or_default();
         client.session.settings.expect(made.clone());
@@ -328,7 +374,7 @@ impl ClientLogin<'_, '_> {
         }
         let options = self.step.engine.core_state.shared.options();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
-        let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
+        let (pid, key) = self.cancel_key(options.general.peer_id, bytes);
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
@@ -344,12 +390,6 @@ impl ClientLogin<'_, '_> {
         write::backend_key(out, pid, &key[..bytes]);
         if let Some(message) = &options.general.login_notify_message {
             let report = Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" };
-        if let Some(kind) = login_request.replication {
-            // From here on the client has the server for itself, and nobody has it afterwards.
-            server.session.relay = Some(Relay::new(kind));
-            client.session.login.begin_replication(kind);
-            return self.finish_login(&login_request, authenticated);
-        }
             write::notice(out, &report);
         }
         write::ready(out, Status::Idle);
@@ -382,6 +422,11 @@ fn last_login<'a>(
     core_state.pool(pool).protocol.last_login.insert(last_login)
 }
 
+/// Whether a database is on servers that have replication connections.
+fn replicates(database: &Database) -> bool {
+    database.server.backend == Backend::Postgres
+}
+
 /// Whether no server needs to check these settings: PostgreSQL takes an application_name in plain
 /// ASCII as it is.
 fn is_plain(settings: &[Setting]) -> bool {
@@ -391,8 +436,3 @@ fn is_plain(settings: &[Setting]) -> bool {
             && value.iter().all(|b| (b' '..=b'~').contains(b))
     })
 }
-/// Whether a database is on servers that have replication connections.
-fn replicates(database: &Database) -> bool {
-    database.server.backend == Backend::Postgres
-}
-

@@ -16,6 +16,8 @@ use crate::engine::ClientLogin;
 use crate::ground::reports::report_in_words;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
+use crate::state::peer_keys::{Addressee, addressee};
+use crate::state::replication::Replication;
 use crate::state::requests::Request;
 
 /// The first byte of a handshake for TLS. No packet begins with it: its length would be 352 MiB.
@@ -64,6 +66,25 @@ impl ClientLogin<'_, '_> {
                 self.encryption(encryption, rest).then_some((input.len(), None))
             }
         }
+    }
+
+    /// Cancels the request of the client that a CancelRequest names, here or in other processes.
+    fn cancel(&mut self, pid: u32, key: &[u8]) {
+        let shared = self.step.engine.core_state.shared.clone();
+        let own = shared.options().general.peer_id;
+        if own > 0 {
+            match addressee(own, pid, key) {
+                Addressee::Peer(peer, key) => {
+                    return self.step.ports.act(Action::Ask(Request::PassOn { peer, pid, key }));
+                }
+                Addressee::Us | Addressee::Nobody => {}
+            }
+            if let Some((pid, key)) = shared.protocol.cancel_key(pid, key) {
+                return self.step.cancel_request(pid, &key);
+            }
+        }
+        self.step.cancel_request(pid, key);
+        self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
     }
 
     /// Whether a client's connection may be encrypted. A Unix socket never is.
@@ -145,8 +166,10 @@ impl ClientLogin<'_, '_> {
         if !matches!(peer, Peer::Tcp(_)) || !mode.is_required() || secured.is_some() {
             return true;
         }
+        let replicates = login_request.replicates_server();
         let LoginRequest { database, user, .. } = login_request;
-        let message = Applicant { peer, secured, database, user }.no_entry().to_string();
+        let applicant = Applicant { peer, secured, database, user, replicates };
+        let message = applicant.no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
         self.refuse_client(DisconnectReason::Login, &report);
         false
@@ -166,7 +189,6 @@ impl ClientLogin<'_, '_> {
         self.step.note_client(self.conn, Level::Warn, DisconnectReason::ClientProtocol, told);
         self.step.remove_client(self.conn, false);
     }
-        let replicates = login_request.replicates_server();
 
     fn refuse_version(&mut self, major: u16, minor: u16) {
         let message = format!(
@@ -222,6 +244,14 @@ impl ClientLogin<'_, '_> {
         if is_long(user) && options.user(user).is_none() {
             cut(user);
         }
+        // Tools that replicate a server name a database that there may not be: PostgreSQL does not
+        // look at the name.
+        let replicates = login_request.replicates_server();
+        let is_unknown = options.database(&login_request.database).is_none();
+        let default = options.general.default_database.as_ref();
+        if let Some(default) = default.filter(|_| replicates && is_unknown) {
+            login_request.database.clone_from(default);
+        }
         let meant = options.meant(&login_request.database, &login_request.user);
         if meant != login_request.database {
             login_request.database = meant.to_owned();
@@ -244,14 +274,6 @@ impl ClientLogin<'_, '_> {
 
     /// Ends a login with the SQLSTATE of its reason and words of its own.
     pub(crate) fn refuse_in_words(&mut self, cause: DisconnectReason, message: &str, hint: &str) {
-        // Tools that replicate a server name a database that there may not be: PostgreSQL does not
-        // look at the name.
-        let replicates = login_request.replicates_server();
-        let is_unknown = options.database(&login_request.database).is_none();
-        let default = options.general.default_database.as_ref();
-        if let Some(default) = default.filter(|_| replicates && is_unknown) {
-            login_request.database.clone_from(default);
-        }
         if let Some(report) = report_in_words(cause, message) {
             self.refuse_client(cause, &Report { hint, ..report });
         }
@@ -294,6 +316,7 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
         refused: None,
         pool: None,
         rule: None,
+        replication: None,
     };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     let mut options = None;
@@ -316,7 +339,6 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
         }
     }
     if login_request.user.is_empty() {
-        replication: None,
         return Err(invalid("no PostgreSQL user name specified in startup packet"));
     }
     if login_request.database.is_empty() {

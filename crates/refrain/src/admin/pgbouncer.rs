@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
+use refrain_config::{
+    ConfigRow, Database, Host, Peer, PgBouncerVersion, PoolMode, PoolOptions, Server, User,
+};
 use refrain_pool::snapshot::ServerViewState;
 
 use super::averages::{self, FIGURES, Figures};
@@ -101,9 +103,9 @@ pub(super) struct DatabaseRow {
     max_clients: u64,
     clients: u64,
     paused: bool,
+    disabled: bool,
 }
 
-    disabled: bool,
 impl DatabaseRow {
     fn host(&self) -> Option<String> {
         let name = |host: &Host| match host {
@@ -175,9 +177,9 @@ fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow 
         max_clients: entry.max_client_connections.unwrap_or(0).into(),
         clients: view.clients().filter(|(_, client)| *client.database == name).count() as u64,
         paused: view.pg.cores.shared.is_paused(&name),
+        disabled: view.pg.cores.shared.is_disabled(&name),
         name,
     }
-        disabled: view.pg.cores.shared.is_disabled(&name),
 }
 
 fn console_row(view: &View<'_>) -> DatabaseRow {
@@ -191,9 +193,9 @@ fn console_row(view: &View<'_>) -> DatabaseRow {
         max_clients: 0,
         clients: view.admins(),
         paused: false,
+        disabled: false,
     }
 }
-        disabled: false,
 
 pub(super) struct UserRow {
     user: User,
@@ -264,9 +266,9 @@ pub(super) const STATS: Listing<StatsRow> = Listing {
         numeric("total_client_parse_count", total::<8>),
         numeric("total_server_parse_count", total::<9>),
         numeric("total_bind_count", total::<10>),
+        new_numeric("total_client_connect_count", total::<11>),
         numeric("avg_server_assignment_count", average::<0>),
         numeric("avg_xact_count", average::<1>),
-        new_numeric("total_client_connect_count", total::<11>),
         numeric("avg_query_count", average::<2>),
         numeric("avg_recv", average::<3>),
         numeric("avg_sent", average::<4>),
@@ -276,14 +278,14 @@ pub(super) const STATS: Listing<StatsRow> = Listing {
         numeric("avg_client_parse_count", average::<8>),
         numeric("avg_server_parse_count", average::<9>),
         numeric("avg_bind_count", average::<10>),
+        new_numeric("avg_client_connect_count", average::<11>),
     ],
     rows: stats,
-        new_numeric("avg_client_connect_count", average::<11>),
 };
 
+/// Makes the columns of all figures. PgBouncer names averages of statements in another way.
 macro_rules! figure_columns {
     ($of:ident, $parses:literal, $server_parses:literal, $binds:literal) => {
-/// Makes the columns of all figures. PgBouncer names averages of statements in another way.
         &[
             text("database", |row| row.database.to_string()),
             numeric(FIGURES[0], $of::<0>),
@@ -333,15 +335,15 @@ pub(super) const TOTALS: Listing<TotalRow> = Listing {
         let name = |figure: &str| match figure {
             "bytes_received" => "client_bytes".to_owned(),
             "bytes_sent" => "server_bytes".to_owned(),
+            "client_parse_count" | "server_parse_count" | "bind_count" => format!("ps_{figure}"),
             _ => figure.to_owned(),
         };
-            "client_parse_count" | "server_parse_count" | "bind_count" => format!("ps_{figure}"),
-        let rows = |prefix: &'static str, figures: Figures| {
-            let named = known.iter().zip(figures);
         let known = match has_news(view.options.general.pgbouncer_version) {
             true => &FIGURES[..],
             false => &FIGURES[..11],
         };
+        let rows = |prefix: &'static str, figures: Figures| {
+            let named = known.iter().zip(figures);
             named.map(move |(figure, value)| TotalRow {
                 name: prefix.to_owned() + &name(figure),
                 value,
@@ -363,9 +365,9 @@ pub(super) const LISTS: Listing<ListRow> = Listing {
         [
             ("databases", view.options.databases.len() + 1),
             ("users", view.options.users.len()),
-            ("peers", 0),
+            ("peers", view.options.peers.len()),
             ("pools", view.pools().len() + 1),
-            ("peer_pools", 0),
+            ("peer_pools", view.options.peers.len()),
             ("free_clients", 0),
             ("used_clients", view.clients().count()),
             ("login_clients", logging_in as usize),
@@ -444,8 +446,30 @@ pub(super) const DNS_HOSTS: Listing<KnownHost> = Listing {
     rows: |view| view.state.resolver.known(),
 };
 
-/// Makes listings without rows, for what Refrain does not have: DNS zones, peers, and descriptors
-/// to pass to another process.
+pub(super) const PEERS: Listing<Peer> = Listing {
+    columns: &[
+        int("peer_id", |peer| peer.id.into()),
+        text("host", Peer::host),
+        int("port", |peer| peer.port().into()),
+        int("pool_size", |_| 0),
+    ],
+    rows: |view| view.options.peers.clone(),
+};
+
+/// A cancel request has a connection of its own, so that there is nothing to count here.
+pub(super) const PEER_POOLS: Listing<Peer> = Listing {
+    columns: &[
+        int("peer_id", |peer| peer.id.into()),
+        int("cl_active_cancel_req", |_| 0),
+        int("cl_waiting_cancel_req", |_| 0),
+        int("sv_active_cancel", |_| 0),
+        int("sv_login", |_| 0),
+    ],
+    rows: |view| view.options.peers.clone(),
+};
+
+/// Makes listings without rows, for what Refrain does not have: DNS zones, and descriptors to pass
+/// to another process.
 macro_rules! nothing {
     ($($name:ident: [$($column:expr),* $(,)?];)*) => {$(
         pub(super) const $name: Listing<()> = {
@@ -457,19 +481,6 @@ macro_rules! nothing {
 
 nothing! {
     DNS_ZONES: [text("zonename", |()| String::new()), bigint("serial", |()| 0), int("count", |()| 0)];
-    PEERS: [
-        int("peer_id", |()| 0),
-        text("host", |()| String::new()),
-        int("port", |()| 0),
-        int("pool_size", |()| 0),
-    ];
-    PEER_POOLS: [
-        int("peer_id", |()| 0),
-        int("cl_active_cancel_req", |()| 0),
-        int("cl_waiting_cancel_req", |()| 0),
-        int("sv_active_cancel", |()| 0),
-        int("sv_login", |()| 0),
-    ];
     FDS: [
         int("fd", |()| 0),
         text("task", |()| String::new()),
