@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use crate::access;
+use crate::assign::{self, Assignment};
 use crate::cache::{Cache, CacheOptions, CacheRule};
 use crate::choices::AuthMethod;
 use crate::database::{Backend, Database, DatabaseKeys};
-use crate::equivalent::{self, DATABASES, POOL, USERS};
+use crate::equivalent::{self, CACHE, DATABASES, GROUPS, PEERS, POOL, SECTIONS, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
 use crate::general::General;
@@ -19,6 +20,7 @@ use crate::hba::{Groups, Hba};
 use crate::machine::{Machine, NoMachine};
 use crate::mysql;
 use crate::options::Options;
+use crate::peer::{Peer, PeerKeys};
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
 use crate::spelling::unknown;
@@ -27,9 +29,6 @@ use crate::url;
 use crate::user::{User, UserKeys};
 use crate::value::{self, Entry, Given};
 
-/// The other sections of a file; all other keys stand at its top.
-const CACHE: &str = "cache";
-const GROUPS: &str = "groups";
 /// The rules within the table of the cache.
 const RULES: &str = "rules";
 
@@ -40,16 +39,23 @@ impl Options {
     ///
     /// Every error in the text, by line. If the text is not TOML, only that error.
     pub fn from_toml(text: &str) -> Result<Self, Errors> {
-        Self::from_toml_on(text, &NoMachine)
+        Self::from_toml_on(text, &NoMachine, &[])
     }
 
-    /// Reads the text of a configuration file, and the files of the machine that it refers to.
+    /// Reads the text of a configuration file, and the files of the machine that it refers to. What
+    /// is set on the console counts in place of what stands there.
     ///
     /// # Errors
     ///
     /// Every error in the text and the files, by line. If the text is not TOML, only that error.
-    pub fn from_toml_on(text: &str, machine: &dyn Machine) -> Result<Self, Errors> {
-        checked(&file::parse(text).map_err(Errors)?, machine, Strictness::Serves)
+    pub fn from_toml_on(
+        text: &str,
+        machine: &dyn Machine,
+        set: &[Assignment],
+    ) -> Result<Self, Errors> {
+        let mut root = file::parse(text).map_err(Errors)?;
+        assign::put(&mut root, set)?;
+        checked(&root, machine, Strictness::Serves)
     }
 
     /// Builds the options for running without a file, from the URL of a server or of an SQLite
@@ -67,16 +73,21 @@ impl Options {
     /// Every error in the URL. The messages do not repeat the URL, because it may contain a
     /// password.
     pub fn from_url(url: &str) -> Result<Self, Errors> {
-        Self::from_url_on(url, &NoMachine)
+        Self::from_url_on(url, &NoMachine, &[])
     }
 
     /// Builds the options as [`Self::from_url`] does. The URL may refer to files of the machine.
+    /// What is set on the console counts in place of what stands there.
     ///
     /// # Errors
     ///
     /// Every error in the URL and the files.
-    pub fn from_url_on(url: &str, machine: &dyn Machine) -> Result<Self, Errors> {
-        let root = url::parse(url, None)
+    pub fn from_url_on(
+        url: &str,
+        machine: &dyn Machine,
+        set: &[Assignment],
+    ) -> Result<Self, Errors> {
+        let mut root = url::parse(url, None)
             .and_then(|entries| equivalent::as_file(&entries))
             .map_err(|message| {
                 Errors(vec![Error {
@@ -86,6 +97,7 @@ impl Options {
                     file: None,
                 }])
             })?;
+        assign::put(&mut root, set)?;
         checked(&root, machine, Strictness::Serves).map_err(without_sections)
     }
 }
@@ -153,8 +165,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn options(&mut self, root: &[Entry]) -> Options {
-        let is_section =
-            |entry: &Entry| [POOL, DATABASES, USERS, CACHE, GROUPS].contains(&entry.name.as_str());
+        let is_section = |entry: &Entry| SECTIONS.contains(&entry.name.as_str());
         let (sections, top): (Vec<_>, Vec<_>) = root.iter().cloned().partition(is_section);
         let top = Section { path: String::new(), name: "", line: None, entries: &top };
         let general: General = self.keys(&top, None);
@@ -194,7 +205,9 @@ impl Builder<'_> {
         let cache = self.cache(&sections, &databases);
         let groups = self.groups(&sections);
         let hba = self.hba(&top, &general, &groups);
-        let mut options = Options { general, defaults, cache, databases, users, groups, hba };
+        let peers = self.peers(&sections);
+        let mut options =
+            Options { general, defaults, cache, databases, users, peers, groups, hba };
         options.databases.sort_by(|one, other| one.name.cmp(&other.name));
         options.users.sort_by(|one, other| one.name.cmp(&other.name));
         options
@@ -241,6 +254,19 @@ impl Builder<'_> {
             }
         }
         found
+    }
+
+    /// Reads the other processes.
+    fn peers(&mut self, sections: &[Entry]) -> Vec<Peer> {
+        let mut peers = Vec::new();
+        for section in self.named(sections, PEERS) {
+            let keys: PeerKeys = self.keys(&section, None);
+            match Peer::new(section.name, keys) {
+                Ok(peer) => peers.push(peer),
+                Err(message) => self.fail(section.line, section.path.clone(), message),
+            }
+        }
+        peers
     }
 
     /// Reads the groups of users.
@@ -429,7 +455,7 @@ impl Builder<'_> {
     fn user_rules(&mut self, sections: &[Section<'_>], users: &[User], databases: &[Database]) {
         for (section, user) in sections.iter().zip(users).filter(|(_, u)| !u.pool.is_empty()) {
             let sound = databases.iter().filter(|database| database.pool.conflicts().is_empty());
-            let broken = sound.map(|database| (database, user_conflicts(user, &database.pool)));
+            let broken = sound.map(|database| (database, user.conflicts(&database.pool)));
             if let Some((database, broken)) = broken.into_iter().find(|(_, b)| !b.is_empty()) {
                 for (name, rule) in broken {
                     let message = format!("{rule} (in database {:?})", database.name);
@@ -465,14 +491,6 @@ impl Builder<'_> {
             }
         }
     }
-}
-
-/// Returns the rules that a user's options break over those of a database. That a user's pools are
-/// smaller than what pools keep open breaks none: they keep less.
-fn user_conflicts(user: &User, pool: &PoolOptions) -> Vec<(&'static str, &'static str)> {
-    let mut broken = user.pool.over(pool).conflicts();
-    broken.retain(|(name, _)| *name != "min_pool_size" || user.pool.shown(name).is_some());
-    broken
 }
 
 fn dotted(path: &str, name: &str) -> String {

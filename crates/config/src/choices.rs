@@ -57,6 +57,18 @@ choice! {
 }
 
 choice! {
+    /// Version of PgBouncer whose listings the console has.
+    PgBouncerVersion {
+        /// 1.24.
+        V24 = "1.24",
+        /// 1.25, with the same listings.
+        V25 = "1.25",
+        /// 1.26, which counts connections of clients too.
+        V26 = "1.26",
+    }
+}
+
+choice! {
     /// The lot of clients that need a database while it cannot be reached.
     Unavailable {
         /// They get an error.

@@ -14,6 +14,14 @@ pub(crate) const POOL: &str = "pool";
 pub(crate) const DATABASES: &str = "databases";
 /// See [`POOL`].
 pub(crate) const USERS: &str = "users";
+/// See [`POOL`].
+pub(crate) const PEERS: &str = "peers";
+/// See [`POOL`].
+pub(crate) const CACHE: &str = "cache";
+/// See [`POOL`].
+pub(crate) const GROUPS: &str = "groups";
+/// All sections; all other keys stand at the top of a file.
+pub(crate) const SECTIONS: [&str; 6] = [POOL, DATABASES, USERS, PEERS, CACHE, GROUPS];
 
 /// Returns the entries of the file that is equivalent to a URL.
 pub(crate) fn as_file(entries: &[Entry]) -> Result<Vec<Entry>, &'static str> {

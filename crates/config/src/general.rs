@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
+use crate::choices::{
+    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+};
 use crate::system::{FileMode, OrBeside, OrSystem, Port};
 use crate::table::table;
 use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
@@ -189,6 +191,20 @@ table! {
     /// Users who may look at the admin console but not change anything.
     stats_users: Vec<String> = "",
         Reload, takes ["exporter"], not [];
+
+    /// Number of this process among several that serve the same clients; with 0 there are no
+    /// others.
+    ///
+    /// The key of each client then names the process, and a cancel request that reaches another one
+    /// of `[peers]` is passed on. The scheme is PgBouncer's, so peers may be PgBouncer.
+    peer_id: u32 = "0" ["0" to "16383"],
+        NewConnections, takes ["1"], not ["16384", "-1"];
+
+    /// Version of PgBouncer that the console has the columns of.
+    ///
+    /// `SHOW VERSION` names it, and exporters choose by it which columns they read.
+    pgbouncer_version: PgBouncerVersion = "1.24",
+        Reload, takes ["1.26"], not ["1.23", "1.24.1"];
 
     /// Method by which clients authenticate.
     ///

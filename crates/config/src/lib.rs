@@ -38,6 +38,7 @@ mod host;
 mod database;
 mod places;
 mod user;
+mod peer;
 mod error;
 mod file;
 mod url;
@@ -47,6 +48,7 @@ mod access;
 mod options;
 mod userlist;
 mod spelling;
+mod assign;
 mod build;
 mod ini;
 mod reload;
@@ -54,8 +56,11 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use crate::assign::Assignment;
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
+pub use crate::choices::{
+    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+};
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;
@@ -65,6 +70,7 @@ pub use crate::ini::{Remark, is_ini, pgbouncer_page};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
+pub use crate::peer::{Peer, PeerPlace};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
 };

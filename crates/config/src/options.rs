@@ -8,6 +8,7 @@ use crate::choices::AuthMethod;
 use crate::database::{AuthQueryKeys, Backend, Database, Server};
 use crate::general::General;
 use crate::hba::{Groups, Hba};
+use crate::peer::Peer;
 use crate::pool::PoolOptions;
 use crate::secret::{Secret, UserSecret};
 use crate::user::User;
@@ -25,6 +26,8 @@ pub struct Options {
     pub databases: Vec<Database>,
     /// Users, sorted by name.
     pub users: Vec<User>,
+    /// Other processes that serve the same clients.
+    pub peers: Vec<Peer>,
     /// Groups of users, for the rules of authentication.
     pub groups: Groups,
     /// The rules of authentication. They count if `auth` is `hba`.
@@ -108,6 +111,11 @@ impl Options {
         let names_none = name == user && self.database(name).is_none();
         let default = self.general.default_database.as_deref();
         default.filter(|_| names_none && !Database::CONSOLES.contains(&name)).unwrap_or(name)
+    }
+
+    /// Returns the other process with this number.
+    pub fn peer(&self, id: u32) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.id == id)
     }
 
     /// Returns the user with this name. Under `trust`, by some rules of `hba`, and with

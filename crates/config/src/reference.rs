@@ -8,6 +8,7 @@ use std::fmt::Write;
 use crate::cache::{CacheOptions, CacheRule};
 use crate::database::DatabaseKeys;
 use crate::general::General;
+use crate::peer::PeerKeys;
 use crate::pool::PoolOptions;
 use crate::table::{Row, Table};
 use crate::user::UserKeys;
@@ -112,6 +113,12 @@ const USERS: (&str, &str) = (
      their own. Pool options may stand here too.",
 );
 
+const PEERS: (&str, &str) = (
+    "Other processes: `[peers.NUMBER]`",
+    "Processes of Refrain or PgBouncer that serve the same clients, by the number that each has as \
+     its `peer_id`. A cancel request for a client of theirs is passed on to them. All may have the \
+     same list: an entry for the process itself is not used.",
+);
 const GROUPS: (&str, &str) = (
     "Groups: `[groups]`",
     "Each key is the name of a group, and its value the list of the members: \
@@ -137,6 +144,7 @@ pub fn reference() -> String {
     chapter::<PoolOptions>(&mut text, POOLS);
     chapter::<DatabaseKeys>(&mut text, DATABASES);
     chapter::<UserKeys>(&mut text, USERS);
+    chapter::<PeerKeys>(&mut text, PEERS);
     chapter::<()>(&mut text, GROUPS);
     chapter::<CacheOptions>(&mut text, CACHE);
     chapter::<CacheRule>(&mut text, CACHE_RULES);

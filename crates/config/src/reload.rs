@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::assign::CACHE_MEMORY;
 use crate::cache::CacheRule;
 use crate::database::{Database, DatabaseKeys};
 use crate::general::General;
 use crate::hba::Hba;
 use crate::options::Options;
+use crate::peer::Peer;
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::table::{Row, Table, When};
 use crate::user::{User, UserKeys};
@@ -49,7 +51,7 @@ impl Options {
         let mut rows = config_rows(&self.general);
         rows.extend(config_rows(&self.defaults));
         let of_cache = config_rows(&self.cache.options);
-        rows.extend(of_cache.into_iter().map(|row| ConfigRow { key: "cache.memory", ..row }));
+        rows.extend(of_cache.into_iter().map(|row| ConfigRow { key: CACHE_MEMORY.0, ..row }));
         rows
     }
 
@@ -65,6 +67,14 @@ impl Options {
         for (path, old, new) in databases.in_both(&self.databases, &new.databases, &mut changes) {
             compare(&path, &DatabaseKeys::of(old), &DatabaseKeys::of(new), &mut changes);
             compare_overrides(&path, &old.overrides, &new.overrides, &mut changes);
+        }
+        let peers = Entries { section: "peers", name: |peer: &Peer| &peer.name };
+        for (path, old, new) in peers.in_both(&self.peers, &new.peers, &mut changes) {
+            if old.place != new.place {
+                let (key, shown) = (format!("{path}host"), |peer: &Peer| Some(peer.shown()));
+                let (old, new) = (shown(old), shown(new));
+                changes.push(Change { key, old, new, when: When::Reload });
+            }
         }
         let users = Entries { section: "users", name: |u: &User| &u.name };
         for (path, old, new) in users.in_both(&self.users, &new.users, &mut changes) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::cache::{CacheOptions, CacheRule};
 use crate::database::DatabaseKeys;
 use crate::general::General;
+use crate::peer::PeerKeys;
 use crate::pool::PoolOptions;
 use crate::table::{Row, Table};
 use crate::user::UserKeys;
@@ -62,6 +63,7 @@ fn every_row_keeps_the_rules() {
     check::<PoolOptions>();
     check::<DatabaseKeys>();
     check::<UserKeys>();
+    check::<PeerKeys>();
     check::<CacheOptions>();
     check::<CacheRule>();
 }

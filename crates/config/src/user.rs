@@ -1,6 +1,6 @@
 //! Users who may log in, and the options of each.
 
-use crate::pool::PoolOverrides;
+use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::UserSecret;
 use crate::table::table;
 
@@ -24,6 +24,14 @@ pub struct User {
 impl User {
     /// The name of the entry that has the options of all users without an entry.
     pub const ANY: &str = "*";
+
+    /// Returns the rules that the user's options break over those of a database. That the user's
+    /// pools are smaller than what pools keep open breaks none: they keep less.
+    pub(crate) fn conflicts(&self, pool: &PoolOptions) -> Vec<(&'static str, &'static str)> {
+        let mut broken = self.pool.over(pool).conflicts();
+        broken.retain(|(name, _)| *name != "min_pool_size" || self.pool.shown(name).is_some());
+        broken
+    }
 
     /// Makes the entry of a user whom `auth_file` lists, and who has no options but those of all
     /// users without an entry.

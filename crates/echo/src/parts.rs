@@ -151,5 +151,5 @@ impl Parts for Echo {
         CorePart::default()
     }
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
-    fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
+    fn pool_shared((): &(), _settings: &PoolSettings, _database: &str, _variant: u16) {}
 }

@@ -207,6 +207,7 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
         AuthMethod::Trust => Method::Trust,
         AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram => Method::Secret,
         AuthMethod::Hba => {
+            let database = Some(database);
             let newcomer = refrain_config::Newcomer { address, encrypted, database, user: &user };
             match options.hba.find(&newcomer).map(|(_, rule)| rule.method) {
                 Some(HbaMethod::Trust) => Method::Trust,
@@ -288,6 +289,9 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
     };
     if !options.admits(database, &user) {
         return step.end_client(conn, DisconnectReason::Login);
+    }
+    if shared.is_disabled(database) {
+        return step.end_client(conn, DisconnectReason::DisabledDatabase);
     }
     let variant = Variant::of(capabilities, !schema.is_empty());
     let Some(pool) = shared.pool_of_variant(database, &user, variant.0) else {

@@ -160,6 +160,7 @@ const ROWS: &[Row] = &[
     both(DisconnectReason::UserLookup, error_code::UNKNOWN, "The user could not be looked up"),
     // A login says the database's name; see `unknown_database`.
     both(DisconnectReason::UnknownDatabase, error_code::BAD_DB, "Unknown database"),
+    both(DisconnectReason::DisabledDatabase, error_code::UNKNOWN, "The database is disabled"),
     both(DisconnectReason::TooManyClients, TOO_MANY.code, TOO_MANY.words),
     both(DisconnectReason::TooManyWaiting, TOO_MANY.code, TOO_MANY.words),
     both(

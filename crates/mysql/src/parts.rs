@@ -466,7 +466,7 @@ impl Parts for My {
     fn shared(_options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
         SharedPart { seed: seed(entropy), ..SharedPart::default() }
     }
-    fn pool_shared(_shared: &SharedPart, _settings: &PoolSettings, _database: &str) -> PoolPart {
+    fn pool_shared(_: &SharedPart, _: &PoolSettings, _database: &str, _variant: u16) -> PoolPart {
         PoolPart::default()
     }
     fn is_known(pool: &PoolPart) -> bool {

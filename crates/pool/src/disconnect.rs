@@ -26,6 +26,8 @@ pub enum DisconnectReason {
     UserLookup,
     /// The client asked for a database that is not configured.
     UnknownDatabase,
+    /// The operator has disabled the database that the client asked for.
+    DisabledDatabase,
     /// There are too many clients.
     TooManyClients,
     /// Too many clients wait for a server.
@@ -103,6 +105,7 @@ const KEYS: &[(DisconnectReason, &str)] = &[
     (DisconnectReason::Settings, "settings"),
     (DisconnectReason::UserLookup, "user_lookup"),
     (DisconnectReason::UnknownDatabase, "unknown_database"),
+    (DisconnectReason::DisabledDatabase, "disabled_database"),
     (DisconnectReason::TooManyClients, "too_many_clients"),
     (DisconnectReason::TooManyWaiting, "too_many_waiting"),
     (DisconnectReason::LoginTimeout, "login_timeout"),

@@ -57,12 +57,19 @@ pub trait Parts: Sized + Debug + 'static {
     fn core(shared: &Self::Shared) -> Self::Core;
     /// Makes the part that the cores share, with random bytes from `entropy`.
     fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> Self::Shared;
-    /// Makes the shared part of a pool of this database.
+    /// Makes the shared part of a pool of this database, whose servers are of a variant
+    /// ([`crate::shared::Shared::pool_of_variant`]).
     fn pool_shared(
         shared: &Self::Shared,
         settings: &PoolSettings,
         database: &str,
+        variant: u16,
     ) -> Self::PoolShared;
+
+    /// Changes the settings of a pool to those of a pool of a variant.
+    fn of_variant(shared: &Self::Shared, settings: &mut PoolSettings, variant: u16) {
+        let _ = (shared, settings, variant);
+    }
 
     /// Puts new options of a pool into force.
     fn configure(pool: &Self::PoolShared, settings: &PoolSettings) {

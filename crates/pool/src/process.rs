@@ -1,12 +1,13 @@
 //! The things that a process has once, whatever protocols it serves: the numbers of clients and
-//! servers, the counts of clients, and the databases that are paused.
+//! servers, the counts of clients, and the databases that are paused or disabled.
 //!
 //! Not here, but once for each protocol: counts of servers, and the connections that have not
 //! logged in. Both lead to cores of the protocol: to parts of pools that wait for room, and to a
 //! connection that has to make way.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::client_counts::ClientCounts;
 use crate::pauses::Pauses;
@@ -20,6 +21,8 @@ pub struct Process {
     /// The clients that are logged in, by database and by user.
     pub(crate) client_counts: ClientCounts,
     pauses: Mutex<Pauses>,
+    /// The databases that take no new clients, by the names that clients give.
+    disabled: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Default for Process {
@@ -29,6 +32,7 @@ impl Default for Process {
             clients: AtomicU32::new(0),
             client_counts: ClientCounts::default(),
             pauses: Mutex::default(),
+            disabled: Mutex::default(),
         }
     }
 }
@@ -42,5 +46,10 @@ impl Process {
     /// Returns the databases that are paused.
     pub(crate) fn pauses(&self) -> MutexGuard<'_, Pauses> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the databases that take no new clients.
+    pub(crate) fn disabled(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.disabled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

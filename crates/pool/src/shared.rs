@@ -86,10 +86,11 @@ impl<P: Parts> Shared<P> {
         self.lost_hosts.keep(options.databases.iter().flat_map(|database| database.server.hosts()));
         for pool in lock(&self.pools).iter() {
             let (database, user) = (&pool.database, &pool.user);
-            pool.configure(match pool.is_common {
+            let settings = match pool.is_common {
                 true => PoolSettings::of_common(&options, database, &self.host_lists),
                 false => PoolSettings::of(&options, database, user, &self.host_lists),
-            });
+            };
+            pool.configure(settings.map(|settings| self.of_variant(settings, pool.variant)));
         }
     }
 
@@ -121,6 +122,20 @@ impl<P: Parts> Shared<P> {
     /// Whether all databases were paused at once.
     pub fn are_all_paused(&self) -> bool {
         self.process.pauses().all()
+    }
+
+    /// Has a database take no new clients, or take them again. Clients that it has stay.
+    pub fn set_disabled(&self, database: &Arc<str>, disabled: bool) {
+        let mut names = self.process.disabled();
+        match disabled {
+            true => drop(names.insert(Arc::clone(database))),
+            false => drop(names.remove(database)),
+        }
+    }
+
+    /// Whether a database takes no new clients.
+    pub fn is_disabled(&self, database: &str) -> bool {
+        self.process.disabled().contains(database)
     }
 
     /// Orders that servers of a database, or of all, are connected anew, including servers on the
@@ -203,7 +218,8 @@ impl<P: Parts> Shared<P> {
 
     /// Returns the pool of a user of a database whose servers are of a variant, and makes the pool
     /// on first use. A protocol has variants if clients agree on something at their login that a
-    /// server has to agree on as well. Each variant is a pool of its own, with the same settings.
+    /// server has to agree on as well. Each variant is a pool of its own, with settings that the
+    /// protocol may change ([`Parts::of_variant`]).
     pub fn pool_of_variant(
         &self,
         database: &str,
@@ -244,8 +260,17 @@ impl<P: Parts> Shared<P> {
             Some(_) => PoolSettings::of_common(options, database, &self.host_lists)?,
             None => PoolSettings::of(options, database, user, &self.host_lists)?,
         };
-        let part = P::pool_shared(&self.protocol, &settings, database);
+        let settings = self.of_variant(settings, variant);
+        let part = P::pool_shared(&self.protocol, &settings, database, variant);
         pools.add(key.clone(), |id| PoolShared::new(id, key, common, settings, part))
+    }
+
+    /// Returns the settings of a pool of a variant. Variant 0 is what most pools are.
+    fn of_variant(&self, mut settings: Arc<PoolSettings>, variant: u16) -> Arc<PoolSettings> {
+        if variant > 0 {
+            P::of_variant(&self.protocol, Arc::make_mut(&mut settings), variant);
+        }
+        settings
     }
 
     /// Returns the lists of hosts of pools that have several, or that want one of a certain state.

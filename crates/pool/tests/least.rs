@@ -58,7 +58,7 @@ impl Parts for Bytes {
     }
     fn core(_shared: &()) {}
     fn shared(_options: &Options, _entropy: &mut dyn FnMut(&mut [u8])) {}
-    fn pool_shared((): &(), _settings: &PoolSettings, _database: &str) {}
+    fn pool_shared((): &(), _settings: &PoolSettings, _database: &str, _variant: u16) {}
 }
 
 impl Background for Bytes {}

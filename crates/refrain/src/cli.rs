@@ -264,7 +264,7 @@ pub fn run() -> ExitCode {
         (Some(Action::Check { target, password_file, connect, insecure_trust }), _) => {
             let password = password_from(password_file);
             let overrides = Overrides { insecure_trust, password, ..Overrides::default() };
-            let source = Source { from: From::parse(&target), overrides };
+            let source = Source::new(From::parse(&target), overrides);
             match check::check(&source, connect, &mut io::stdout().lock()) {
                 Ok(true) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,
@@ -294,7 +294,7 @@ pub fn run() -> ExitCode {
             let from = From::parse(target.as_deref().unwrap_or(OWN_DATABASE));
             let takeover = flags.takeover.clone().map(Takeover);
             let how = How { takeover, welcome: target.is_none(), quiet: flags.quiet };
-            serve(&Source { from, overrides: flags.overrides() }, how)
+            serve(&Source::new(from, flags.overrides()), how)
         }
     }
 }
@@ -321,7 +321,7 @@ fn as_pgbouncer() -> ExitCode {
         }
         Ok(Asked::Serve { file, quiet, reboot, verbose, user }) => {
             let overrides = Overrides { verbose, user, ..Overrides::default() };
-            let source = Source { from: From::File(file), overrides };
+            let source = Source::new(From::File(file), overrides);
             let takeover = reboot.then_some(Takeover(None));
             serve(&source, How { takeover, welcome: false, quiet })
         }
@@ -331,7 +331,7 @@ fn as_pgbouncer() -> ExitCode {
 
 /// Prints the TOML file that does the same as a `pgbouncer.ini`.
 fn convert(file: PathBuf) -> ExitCode {
-    let source = Source { from: From::File(file), overrides: Overrides::default() };
+    let source = Source::new(From::File(file), Overrides::default());
     match source.convert() {
         Ok(text) => match io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,

@@ -32,7 +32,7 @@ pub(crate) type Reply = Vec<Part>;
 pub(crate) enum Part {
     Rows(Table),
     Notice {
-        text: &'static str,
+        text: Cow<'static, str>,
         /// More than the text says; empty if there is no more.
         detail: String,
     },
@@ -116,6 +116,17 @@ impl Refusal {
     pub(crate) fn no_database(name: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
         Self::new("3D000", format!("no such database: {name}{meant}"))
+    }
+
+    /// Makes error 42704, `undefined_object`, with the option that was probably meant.
+    pub(crate) fn no_option(name: &str, meant: Option<&str>) -> Self {
+        let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        Self::new("42704", format!("no such option: {name}{meant}"))
+    }
+
+    /// Makes error 57P01, `admin_shutdown`.
+    pub(crate) fn ending() -> Self {
+        Self::new("57P01", "the program is about to end")
     }
 
     /// Makes error 57014, `query_canceled`.

@@ -114,6 +114,8 @@ pub(crate) trait AnyCores: Send + Sync {
     fn pause(&self, database: Option<&Arc<str>>);
     /// Resumes a database, or all.
     fn resume(&self, database: Option<&Arc<str>>);
+    /// Has a database take no new clients, or take them again.
+    fn set_disabled(&self, database: &Arc<str>, disabled: bool);
     /// True if all databases were paused at once. A database may be paused on its own as well.
     fn are_all_paused(&self) -> bool;
     /// Closes all clients and servers of a database, or all, and pauses it.
@@ -179,6 +181,10 @@ impl<P: Served> AnyCores for Cores<P> {
     fn resume(&self, database: Option<&Arc<str>>) {
         self.shared.set_paused(database, false);
         self.post.command(&Command::Resume(database.cloned()));
+    }
+
+    fn set_disabled(&self, database: &Arc<str>, disabled: bool) {
+        self.shared.set_disabled(database, disabled);
     }
 
     fn are_all_paused(&self) -> bool {

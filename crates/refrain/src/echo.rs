@@ -284,7 +284,7 @@ impl Running {
         let file = std::env::temp_dir().join(file);
         write_options(&file, server, pool);
         let from = From::File(file.clone());
-        let source = Source { from, overrides: Overrides::default() };
+        let source = Source::new(from, Overrides::default());
         let mut opened = Opened::open(source.load().unwrap(), Inherited::default()).unwrap();
         let (lines, pg) = (opened.protocol::<Echo>().unwrap(), opened.protocol::<Pg>().unwrap());
         let (address, postgres) = (address(&lines), address(&pg));
@@ -296,7 +296,8 @@ impl Running {
         let (parser_queue, _) = parser::open(Arc::clone(&pg_cores.post)).unwrap();
         let (post, files) = (Arc::clone(&pg_cores.post), Arc::new(Files::new(2)));
         let elders = Arc::default();
-        let helpers = Helpers { post, files, questions, parser_queue, elders };
+        let peers = Arc::default();
+        let helpers = Helpers { post, files, questions, parser_queue, elders, peers };
         let mut threads = Threads::default();
         let shared = Shared { state: &state, gate: opened.shares.gate(), commands: &commands };
         threads.start(shared, lines, ()).unwrap();

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{env, fs, ptr};
 
 use nix::ifaddrs::getifaddrs;
@@ -44,6 +44,51 @@ impl Machine for ThisMachine {
 
     fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         resolve::look_up(name).map_err(io::Error::other)
+    }
+}
+
+/// The texts of the files that a configuration was read from: a file is read once, and has the same
+/// text from then on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts(Arc<Mutex<HashMap<PathBuf, String>>>);
+
+impl Texts {
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the texts of another reading.
+    pub(crate) fn replace(&self, others: &Self) {
+        let others = others.known().clone();
+        *self.known() = others;
+    }
+}
+
+impl Machine for Texts {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let mut known = self.known();
+        if let Some(text) = known.get(path) {
+            return Ok(text.clone());
+        }
+        let text = ThisMachine.read(path)?;
+        known.insert(path.to_owned(), text.clone());
+        Ok(text)
+    }
+
+    fn files_in(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        ThisMachine.files_in(directory)
+    }
+
+    fn networks(&self) -> io::Result<Vec<Network>> {
+        ThisMachine.networks()
+    }
+
+    fn directory(&self) -> io::Result<PathBuf> {
+        ThisMachine.directory()
+    }
+
+    fn look_up(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        ThisMachine.look_up(name)
     }
 }
 

@@ -14,10 +14,11 @@ use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 use refrain_pool::message::CoreMessage;
 
-use crate::mail::{Mail, Post};
+use crate::cores::Cores;
+use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
-use crate::pg::{Helpers, PgState, parser};
+use crate::pg::{Helpers, Peers, PgState, parser};
 use crate::pid_file::PidFile;
 use crate::place::{Estate, Place};
 use crate::source::{Source, trusts_strangers};
@@ -117,10 +118,11 @@ pub(crate) fn start_with(
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;
-    let (post, cancel) = (Arc::clone(&pg.cores.post), canceller(&pg.cores.post));
+    let (post, cancel) = (Arc::clone(&pg.cores.post), canceller(&pg.cores));
     let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
     let elders = Arc::<Elders>::default();
-    let helpers = Helpers { post, files, questions, parser_queue, elders: Arc::clone(&elders) };
+    let (peers, of_cores) = (Peers::new(&state), Arc::clone(&elders));
+    let helpers = Helpers { post, files, questions, parser_queue, elders: of_cores, peers };
     let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
     let shared = Shared { state: &state, gate, commands: &commands };
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
@@ -145,9 +147,10 @@ pub(crate) fn start_with(
 }
 
 /// Returns a function that cancels what a client does, on whatever core.
-fn canceller(post: &Arc<Post<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
-    let post = Arc::clone(post);
+fn canceller(cores: &Arc<Cores<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
+    let (post, shared) = (Arc::clone(&cores.post), Arc::clone(&cores.shared));
     Box::new(move |pid, key| {
+        let (pid, key) = shared.protocol.cancel_key(pid, &key).unwrap_or((pid, key));
         let message = || CoreMessage::Cancel { pid, key: key.clone() };
         post.cores().for_each(|core| post.send(core, Mail::Message(message())));
     })
@@ -214,7 +217,7 @@ mod tests {
             std::fs::write(&path, top + users).unwrap();
         };
         write("0.0.0.0:0", "\"scram\"");
-        let source = Source { from: From::File(path.clone()), overrides: Overrides::default() };
+        let source = Source::new(From::File(path.clone()), Overrides::default());
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let commands = program.commands();
@@ -254,7 +257,7 @@ mod tests {
             workers: Some(Workers::Fixed(1)),
             ..Overrides::default()
         };
-        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let source = Source::new(From::parse("postgres://me@127.0.0.1:1/app"), overrides);
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
@@ -307,7 +310,7 @@ mod tests {
             workers: Some(Workers::Fixed(2)),
             ..Overrides::default()
         };
-        let source = Source { from: From::parse("postgres://me@127.0.0.1:1/app"), overrides };
+        let source = Source::new(From::parse("postgres://me@127.0.0.1:1/app"), overrides);
         let options = source.load().unwrap();
         let program = start(source, options).unwrap();
         let metrics = program.metrics().unwrap();

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use refrain_config::{
-    DriverChoice, Errors, LogFormat, LogLevel, Options, PoolMode, PoolOptions, Remark, Workers,
-    is_ini,
+    Assignment, DriverChoice, Errors, LogFormat, LogLevel, Machine, Options, PoolMode, PoolOptions,
+    Remark, Workers, is_ini,
 };
 
-use crate::machine::ThisMachine;
+use crate::machine::{Texts, ThisMachine};
 
 /// The prefix of the URL of an SQLite file.
 const SQLITE: &str = "sqlite:";
@@ -27,6 +27,8 @@ pub struct Source {
     pub from: From,
     /// Options of the command line, which take precedence.
     pub overrides: Overrides,
+    /// The texts that were read last.
+    texts: Texts,
 }
 
 /// A URL or a file.
@@ -94,12 +96,12 @@ pub enum PasswordFrom {
 
 impl PasswordFrom {
     /// Reads the password. Returns `None` if its place is the URL.
-    fn read(&self) -> Result<Option<String>, String> {
+    fn read(&self, texts: &Texts) -> Result<Option<String>, String> {
         let password = match self {
             Self::Url => return Ok(None),
             Self::File(path) => {
                 let name = path.display();
-                let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+                let text = texts.read(path).map_err(|error| format!("{name}: {error}"))?;
                 let line = text.strip_suffix('\n').unwrap_or(&text);
                 line.strip_suffix('\r').unwrap_or(line).to_owned()
             }
@@ -166,6 +168,11 @@ impl fmt::Display for From {
 }
 
 impl Source {
+    /// Makes the source of the options: a URL or file, and the command line.
+    pub fn new(from: From, overrides: Overrides) -> Self {
+        Self { from, overrides, texts: Texts::default() }
+    }
+
     /// Reads the options and checks them.
     ///
     /// # Errors
@@ -180,6 +187,22 @@ impl Source {
     /// # Errors
     /// All errors of the configuration, one a line.
     pub fn load_and_tell(&self) -> Result<Loaded, String> {
+        let texts = Texts::default();
+        let loaded = self.load_from(&texts, &[])?;
+        self.texts.replace(&texts);
+        Ok(loaded)
+    }
+
+    /// Reads the options again from the texts that were read last, and puts values that are set on
+    /// the console in place of those there, and of those of the command line.
+    ///
+    /// # Errors
+    /// All errors of the values, one a line.
+    pub(crate) fn load_with(&self, set: &[Assignment]) -> Result<Loaded, String> {
+        self.load_from(&self.texts, set)
+    }
+
+    fn load_from(&self, texts: &Texts, set: &[Assignment]) -> Result<Loaded, String> {
         let (read, place) = match &self.from {
             From::Url(url) => {
                 let password = match &self.overrides.password {
@@ -187,10 +210,10 @@ impl Source {
                         return Err("the URL has a password already".to_owned());
                     }
                     _ if has_password(url) => None,
-                    place => place.read()?,
+                    place => place.read(texts)?,
                 };
                 let whole = password.map(|password| with_password(url, &password));
-                let read = Options::from_url_on(whole.as_deref().unwrap_or(url), &ThisMachine);
+                let read = Options::from_url_on(whole.as_deref().unwrap_or(url), texts, set);
                 (read.map(without_remarks), String::new())
             }
             From::File(_) if matches!(self.overrides.password, PasswordFrom::File(_)) => {
@@ -200,17 +223,18 @@ impl Source {
             }
             From::File(path) => {
                 let name = path.display();
-                let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+                let text = texts.read(path).map_err(|error| format!("{name}: {error}"))?;
                 let read = match is_ini(path, &text) {
-                    true => Options::from_ini_on(&text, &ThisMachine),
-                    false => Options::from_toml_on(&text, &ThisMachine).map(without_remarks),
+                    true => Options::from_ini_on(&text, texts, set),
+                    false => Options::from_toml_on(&text, texts, set).map(without_remarks),
                 };
                 (read, format!("{name}: "))
             }
         };
         let (mut options, remarks) = read.map_err(|errors| all(&errors, &place))?;
-        read_userlist(&mut options, &place)?;
-        self.overrides.apply(&mut options);
+        read_userlist(&mut options, texts, &place)?;
+        let overrides = set.iter().fold(self.overrides.clone(), Overrides::without);
+        overrides.apply(&mut options);
         match trusts_strangers(&options, &options.addresses()) {
             Some(why) => Err(format!("{place}{why}")),
             None => {
@@ -262,11 +286,10 @@ fn all(errors: &Errors, place: &str) -> String {
 
 /// Adds the users of `auth_file`, if the options name one. `place` stands before an error about the
 /// option itself.
-fn read_userlist(options: &mut Options, place: &str) -> Result<(), String> {
+fn read_userlist(options: &mut Options, texts: &Texts, place: &str) -> Result<(), String> {
     let Some(path) = options.general.auth_file.clone() else { return Ok(()) };
     let name = path.display();
-    let text =
-        fs::read_to_string(&path).map_err(|error| format!("{place}auth_file: {name}: {error}"))?;
+    let text = texts.read(&path).map_err(|error| format!("{place}auth_file: {name}: {error}"))?;
     options.add_userlist(&text).map_err(|errors| {
         let lines: Vec<_> = errors.0.iter().map(|error| format!("{name}: {error}")).collect();
         lines.join("\n")
@@ -288,6 +311,19 @@ pub(crate) fn trusts_strangers(options: &Options, addresses: &[SocketAddr]) -> O
 }
 
 impl Overrides {
+    /// Leaves out what is set on the console.
+    fn without(mut self, set: &Assignment) -> Self {
+        match set.option() {
+            "pool_size" => self.pool_size = None,
+            "pool_mode" => self.pool_mode = None,
+            "log_level" => (self.log_level, self.verbose) = (None, 0),
+            "insecure_trust" => self.insecure_trust = false,
+            // The others take a restart.
+            _ => {}
+        }
+        self
+    }
+
     fn apply(&self, options: &mut Options) {
         let general = &mut options.general;
         if !self.listen.is_empty() {
@@ -358,7 +394,7 @@ mod tests {
         let load = |url: &str| {
             let password = PasswordFrom::File(path.clone());
             let overrides = Overrides { password, ..Overrides::default() };
-            Source { from: From::parse(url), overrides }.load()
+            Source::new(From::parse(url), overrides).load()
         };
         let plain = |options: &Options| {
             let password = options.databases[0].server.password.as_ref();
@@ -386,8 +422,9 @@ mod tests {
         let (file, list) = (dir.join("refrain.toml"), dir.join("userlist.txt"));
         let toml = format!("auth_file = {list:?}\n[databases.d]\nhost = \"h\"\n");
         fs::write(&file, toml).unwrap();
-        let load =
-            || Source { from: From::File(file.clone()), overrides: Overrides::default() }.load();
+        let overrides = Overrides::default();
+        let source = Source::new(From::File(file.clone()), overrides);
+        let load = || source.load();
         assert!(load().unwrap_err().contains("auth_file: "), "the file is missing");
         fs::write(&list, "\"ann\" \"secret\"\n").unwrap();
         assert!(load().unwrap().secret("ann").is_some());
@@ -399,17 +436,19 @@ mod tests {
 
     #[test]
     fn the_command_line_comes_last() {
-        let source = Source {
-            from: From::Url("postgres://localhost/app?pool_size=3".to_owned()),
-            overrides: Overrides {
-                pool_mode: Some(PoolMode::Session),
-                workers: Some(Workers::Fixed(2)),
-                ..Overrides::default()
-            },
+        let overrides = Overrides {
+            pool_mode: Some(PoolMode::Session),
+            workers: Some(Workers::Fixed(2)),
+            ..Overrides::default()
         };
+        let source = Source::new(From::parse("postgres://localhost/app?pool_size=3"), overrides);
         let options = source.load().unwrap();
         assert_eq!(options.general.workers, Workers::Fixed(2));
-        let pool = &options.databases[0].pool;
-        assert_eq!((pool.pool_mode, pool.pool_size), (PoolMode::Session, 3));
+        let pool = |options: &Options| options.databases[0].pool.clone();
+        let shown = |pool: PoolOptions| (pool.pool_mode, pool.pool_size);
+        assert_eq!(shown(pool(&options)), (PoolMode::Session, 3));
+        let set = Assignment::new("pool_mode", "statement", &ThisMachine).unwrap();
+        let options = source.load_with(&[set]).unwrap().options;
+        assert_eq!(shown(pool(&options)), (PoolMode::Statement, 3), "the console comes after it");
     }
 }

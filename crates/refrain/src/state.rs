@@ -189,6 +189,11 @@ impl State {
         self.cores.iter().for_each(|cores| cores.resume(database));
     }
 
+    /// Has a database take no new clients, or take them again.
+    pub(crate) fn set_disabled(&self, database: &Arc<str>, disabled: bool) {
+        self.cores.iter().for_each(|cores| cores.set_disabled(database, disabled));
+    }
+
     /// Closes all clients and servers of a database, or all, and pauses it.
     pub(crate) fn kill(&self, database: Option<&Arc<str>>) {
         self.cores.iter().for_each(|cores| cores.kill(database));

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refrain_config::{Change, Options, Remark, When};
+use refrain_config::{Assignment, Change, Options, Remark, When};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
@@ -37,6 +37,9 @@ type Remarks = Vec<(String, Remark)>;
 pub enum SupervisorCommand {
     /// Read the configuration again, and send the outcome to the sender, if there is one.
     Reload(Option<Sender<Result<(), String>>>),
+    /// Set an option until the next reload. The sender is told the outcome: notes for the operator,
+    /// or the reason why it is not set.
+    Set(Assignment, Sender<Result<Vec<String>, NotSet>>),
     /// Pause all databases.
     Pause,
     /// Resume all databases.
@@ -65,6 +68,15 @@ pub enum SupervisorCommand {
     Ended(Core, io::Result<()>),
 }
 
+/// The reason why an option was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotSet {
+    /// The value is not valid, or breaks a rule with another option.
+    Invalid(String),
+    /// The option takes a restart.
+    TakesRestart(String),
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
@@ -84,6 +96,8 @@ pub(crate) struct Supervisor {
     pub(crate) source: Source,
     pub(crate) commands: Receiver<SupervisorCommand>,
     pub(crate) threads: Vec<JoinHandle<()>>,
+    /// The options that were set since the last reload.
+    set: Vec<Assignment>,
     stage: Stage,
     drained: usize,
     ended: usize,
@@ -98,8 +112,8 @@ impl Supervisor {
         threads: Vec<JoinHandle<()>>,
     ) -> Self {
         let stage = Stage::Serving;
-        let (drained, ended, failure) = (0, 0, None);
-        Self { state, source, commands, threads, stage, drained, ended, failure }
+        let (set, drained, ended, failure) = (Vec::new(), 0, 0, None);
+        Self { state, source, commands, threads, set, stage, drained, ended, failure }
     }
 
     /// Handles commands until all cores have ended.
@@ -160,6 +174,10 @@ impl Supervisor {
                     let _ = answer.send(outcome);
                 }
             }
+            SupervisorCommand::Set(assignment, answer) => {
+                // The client that asked may have stopped waiting.
+                let _ = answer.send(self.set(assignment));
+            }
             SupervisorCommand::Pause => {
                 tracing::info!(cause = "pause", "all databases are paused");
                 self.state.pause(None);
@@ -200,7 +218,7 @@ impl Supervisor {
     }
 
     /// Reads the configuration again. A configuration with errors changes nothing.
-    fn reload(&self) -> Result<(), String> {
+    fn reload(&mut self) -> Result<(), String> {
         let old = self.state.options();
         // The file may have been renamed: what follows goes to one of its old name.
         open_log(&old);
@@ -218,15 +236,50 @@ impl Supervisor {
         }
         log::remarks(&remarks, "reload");
         open_log(&new);
-        log::set_level(new.general.log_level);
-        self.state.reload(new, setup);
+        self.set.clear();
+        self.put_into_force(new, setup);
         Ok(())
     }
 
-    /// Reads the configuration and the files that it names, and checks it against the addresses
-    /// that were bound at the start.
+    /// Sets an option, beside those that were set since the last reload. Returns what there is to
+    /// tell about its key.
+    fn set(&mut self, assignment: Assignment) -> Result<Vec<String>, NotSet> {
+        let old = self.state.options();
+        let path = format!("pgbouncer.{}", assignment.key());
+        let mut set = self.set.clone();
+        set.retain(|other| other.option() != assignment.option());
+        set.push(assignment);
+        let loaded = self.source.load_with(&set);
+        let (new, setup, remarks) =
+            loaded.and_then(|loaded| self.checked(loaded)).map_err(NotSet::Invalid)?;
+        let changes = old.differences(&new);
+        if let Some(change) = changes.iter().find(|change| change.when == When::Restart) {
+            return Err(NotSet::TakesRestart(change.key.clone()));
+        }
+        changes.iter().for_each(log_change);
+        if old.general.logfile != new.general.logfile {
+            open_log(&new);
+        }
+        self.set = set;
+        self.put_into_force(new, setup);
+        let of_key = remarks.into_iter().filter(|(_, remark)| remark.key == path);
+        Ok(of_key.map(|(_, remark)| remark.message).collect())
+    }
+
+    fn put_into_force(&self, options: Options, setup: Setup) {
+        log::set_level(options.general.log_level);
+        self.state.reload(options, setup);
+    }
+
+    /// Reads the configuration and the files that it names.
     fn load(&self) -> Result<(Options, Setup, Remarks), String> {
-        let Loaded { options, remarks } = self.source.load_and_tell()?;
+        self.source.load_and_tell().and_then(|loaded| self.checked(loaded))
+    }
+
+    /// Checks options against the addresses that were bound at the start, and reads the files of
+    /// TLS that they name.
+    fn checked(&self, loaded: Loaded) -> Result<(Options, Setup, Remarks), String> {
+        let Loaded { options, remarks } = loaded;
         match trusts_strangers(&options, &self.state.tcp_addresses()) {
             Some(why) => Err(why),
             None => Setup::read(&options).map(|setup| (options, setup, remarks)),

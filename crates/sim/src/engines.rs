@@ -270,7 +270,9 @@ impl World {
             }
             // No model client asks for TLS, and there is no other process.
             Action::StartTls { .. }
-            | Action::Ask(Request::Console { .. } | Request::Cancel { .. }) => {}
+            | Action::Ask(
+                Request::Console { .. } | Request::Cancel { .. } | Request::PassOn { .. },
+            ) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)

@@ -136,9 +136,14 @@ impl Cluster {
     /// Starts a standby of this cluster, by streaming replication. This program has started the
     /// cluster.
     pub fn start_standby(&self, settings: &[(&str, &str)]) -> Result<Cluster> {
+        self.start_standby_by(self.port, settings)
+    }
+
+    /// Starts a standby that reaches this cluster by a proxy on this port.
+    pub fn start_standby_by(&self, port: u16, settings: &[(&str, &str)]) -> Result<Cluster> {
         let own = self.own.as_ref().context("the primary is not ours")?;
         let (bin, dir) = (own.bin.clone(), new_dir()?);
-        let primary = format!("host={} port={} user=postgres", self.host, self.port);
+        let primary = format!("host={} port={port} user=postgres", self.host);
         let mut backup = account::command(&bin.join("pg_basebackup"));
         backup.args(["--checkpoint=fast", "--no-sync", "-d", &primary, "-D"]);
         command::output(backup.arg(dir.join("data")))?;
@@ -183,6 +188,13 @@ impl Cluster {
     /// Returns a connection string for the superuser, over TCP.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@{}:{}/{database}", self.host, self.port)
+    }
+
+    /// Returns a program of this version of PostgreSQL, such as `pg_receivewal`. This program has
+    /// started the cluster.
+    pub fn program(&self, name: &str) -> Result<Command> {
+        let own = self.own.as_ref().context("the cluster is not ours")?;
+        Ok(account::command(&own.bin.join(name)))
     }
 
     /// Runs `sql` as the superuser with `psql`, and returns the rows without decoration.

@@ -15,7 +15,7 @@ pub(super) enum DatabaseName {
     SameUser,
     /// The database that is named like a group of the user.
     SameRole,
-    /// Replication connections, which Refrain refuses before it looks for a rule.
+    /// Physical replication connections, which no other name is for.
     Replication,
     Expression(Pattern),
     Name(String),
@@ -36,8 +36,10 @@ impl DatabaseName {
         })
     }
 
-    /// Whether a user's database is meant.
-    pub(super) fn means(&self, database: &str, user: &str, groups: &Groups) -> bool {
+    /// Whether a user's database is meant; `None` stands for a physical replication connection,
+    /// which has no database.
+    pub(super) fn means(&self, database: Option<&str>, user: &str, groups: &Groups) -> bool {
+        let Some(database) = database else { return *self == Self::Replication };
         match self {
             Self::All => true,
             Self::SameUser => database == user,

@@ -231,7 +231,12 @@ impl Rule {
     }
 
     /// Whether the rule is for this database of this user.
-    pub(super) fn is_for_database(&self, database: &str, user: &str, groups: &Groups) -> bool {
+    pub(super) fn is_for_database(
+        &self,
+        database: Option<&str>,
+        user: &str,
+        groups: &Groups,
+    ) -> bool {
         self.databases.iter().any(|name| name.means(database, user, groups))
     }
 

@@ -28,8 +28,8 @@ pub struct Newcomer<'a> {
     pub address: Option<IpAddr>,
     /// Whether its connection is encrypted by TLS.
     pub encrypted: bool,
-    /// The database that it asks for.
-    pub database: &'a str,
+    /// The database that it asks for; `None` for a physical replication connection.
+    pub database: Option<&'a str>,
     /// The user that it says it is.
     pub user: &'a str,
 }

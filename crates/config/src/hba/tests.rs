@@ -50,14 +50,14 @@ fn rules(text: &str, machine: &dyn Machine) -> Result<Hba, Vec<String>> {
 }
 
 /// Returns the number of the line that is for a client: `address database user`, with `+` before
-/// the address of a client with TLS.
+/// the address of a client with TLS, and `-` for the database of one that replicates the server.
 fn line_for(hba: &Hba, client: &str) -> Option<usize> {
     let mut words = client.split(' ');
     let (address, database, user) = (words.next()?, words.next()?, words.next()?);
     let newcomer = Newcomer {
         address: address.trim_start_matches('+').parse().ok(),
         encrypted: address.starts_with('+'),
-        database,
+        database: Some(database).filter(|database| *database != "-"),
         user,
     };
     hba.find(&newcomer).map(|(_, rule)| rule.line())
@@ -101,6 +101,10 @@ fn the_first_line_that_is_for_a_client_counts() {
         ("192.0.2.8 d +staff", Some(9)),
         ("192.0.3.8 d all", None),
         ("9.9.9.9 replication u", None),
+        ("9.9.9.9 - u", Some(10)),
+        ("10.9.9.9 - u", Some(10)),
+        ("192.0.2.8 - all", Some(10)),
+        ("local - u", None),
     ] {
         assert_eq!(line_for(&hba, client), line, "{client}");
     }

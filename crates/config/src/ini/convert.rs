@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::read::Ini;
 use super::text::Line;
-use crate::equivalent::{DATABASES, POOL, USERS};
+use crate::equivalent::{DATABASES, PEERS, POOL, USERS};
 use crate::value::{Entry, Given};
 
 /// Returns the text of the file.
@@ -17,7 +17,8 @@ pub(super) fn toml(ini: &Ini) -> String {
         writer.text += &format!("\n[{POOL}]\n");
         writer.entries(&ini.pool);
     }
-    for (section, tables) in [(DATABASES, &ini.databases), (USERS, &ini.users)] {
+    for (section, tables) in [(DATABASES, &ini.databases), (USERS, &ini.users), (PEERS, &ini.peers)]
+    {
         for Entry { name, line, given } in tables {
             writer.text.push('\n');
             writer.comments(*line);

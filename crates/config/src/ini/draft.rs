@@ -33,6 +33,7 @@ pub(super) struct Draft<'a> {
     pub(super) pool: Vec<Entry>,
     pub(super) databases: Vec<Entry>,
     pub(super) users: Vec<Entry>,
+    pub(super) peers: Vec<Entry>,
     pub(super) told: Vec<Told>,
     pub(super) errors: Vec<(Option<usize>, String, String)>,
 }
@@ -45,9 +46,9 @@ impl<'a> Draft<'a> {
             errors.push((None, String::new(), format!("no working directory: {error}")));
             PathBuf::new()
         });
-        let (program, pool, databases, users) = Default::default();
+        let (program, pool, databases, users, peers) = Default::default();
         let told = Vec::new();
-        Self { sections, machine, directory, program, pool, databases, users, told, errors }
+        Self { sections, machine, directory, program, pool, databases, users, peers, told, errors }
     }
 
     /// Returns the value of a key of `[pgbouncer]`, and its place if the file sets it.
@@ -103,11 +104,6 @@ impl<'a> Draft<'a> {
             }
             if let Some(place) = place {
                 self.tell(key, value, place, &format!("pgbouncer.{}", key.name));
-            }
-        }
-        for peer in &self.sections.peers {
-            for Setting { key, value, place } in peer.settings.iter().take(1) {
-                self.tell(key, value, *place, &format!("peers.{}", peer.name));
             }
         }
     }

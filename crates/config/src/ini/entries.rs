@@ -1,4 +1,4 @@
-//! The lines of `[databases]` and `[users]`.
+//! The lines of `[databases]`, `[users]` and `[peers]`.
 
 use super::draft::{Draft, Told, entry};
 use super::keys::Outcome;
@@ -211,6 +211,15 @@ impl Draft<'_> {
             entries.push(entry(&option, chosen, place));
         }
         entries
+    }
+
+    /// Adds all peers.
+    pub(super) fn all_peers(&mut self) {
+        let sections = self.sections;
+        for named in &sections.peers {
+            let entries = self.plain_settings(named, &format!("peers.{}", named.name));
+            self.peers.push(entry(&named.name, Given::Table(entries), Some(named.place)));
+        }
     }
 
     /// Adds all users.

@@ -207,12 +207,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("max_user_client_connections", Some("0"), Acts(OF_USERS), "7"),
     key("max_user_connections", Some("0"), Acts(OF_USERS), "7"),
     key("min_pool_size", Some("0"), Acts("as there, at most the pool's size"), "2"),
-    key(
-        "peer_id",
-        Some("0"),
-        Missing("a cancel request that reaches another process cancels nothing"),
-        "1",
-    ),
+    key("peer_id", Some("0"), Same(Program, "peer_id", Count(Stays)), "1"),
     key("pidfile", Some(""), Same(Program, "pidfile", Path), "p.pid"),
     key("pkt_buf", Some("4096"), Needless("buffers grow and shrink as they are needed"), "8192"),
     key("pool_idle_timeout", Some("0"), Same(Pool, "pool_idle_timeout", Seconds(NEVER)), "3"),
@@ -405,13 +400,11 @@ pub(super) const USER: &[Key] = &[
     ),
 ];
 
-const NO_PEERS: Outcome = Missing("a cancel request that reaches another process cancels nothing");
-
 /// The keys of a line in `[peers]`.
 pub(super) const PEER: &[Key] = &[
-    key("host", None, NO_PEERS, "/tmp/p"),
-    key("port", None, NO_PEERS, "6433"),
-    key("pool_size", None, NO_PEERS, "3"),
+    key("host", None, Same(Own, "host", Text), "/tmp/p"),
+    key("port", None, Same(Own, "port", Count(Stays)), "6433"),
+    key("pool_size", None, Needless("each cancel request has a connection of its own"), "3"),
 ];
 
 /// Returns the key of this name.

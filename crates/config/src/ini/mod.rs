@@ -14,6 +14,7 @@ mod tls;
 mod draft;
 mod program;
 mod entries;
+mod set;
 mod read;
 mod convert;
 mod page;
@@ -24,6 +25,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use self::read::Ini;
+use crate::assign::{self, Assignment};
 use crate::build::{Strictness, checked};
 use crate::error::Errors;
 use crate::machine::Machine;
@@ -48,15 +50,23 @@ pub fn is_ini(name: &Path, text: &str) -> bool {
 }
 
 impl Options {
-    /// Reads the text of a `pgbouncer.ini`, and the files of the machine that it refers to. Returns
-    /// what there is to tell about it as well.
+    /// Reads the text of a `pgbouncer.ini`, and the files of the machine that it refers to. What is
+    /// set on the console counts in place of what stands there. Returns what there is to tell as
+    /// well.
     ///
     /// # Errors
     ///
     /// Every error in the text and the files, by line.
-    pub fn from_ini_on(text: &str, machine: &dyn Machine) -> Result<(Self, Vec<Remark>), Errors> {
-        let ini = Ini::read(text, machine)?;
-        let options = checked(&ini.file(), machine, Strictness::MayBeEmpty)
+    pub fn from_ini_on(
+        text: &str,
+        machine: &dyn Machine,
+        set: &[Assignment],
+    ) -> Result<(Self, Vec<Remark>), Errors> {
+        let ini = Ini::read(text, machine, set)?;
+        let mut file = ini.file();
+        // The keys of PgBouncer among them have been read with the text.
+        assign::put(&mut file, set.iter().filter(|it| it.setting(0).is_none()))?;
+        let options = checked(&file, machine, Strictness::MayBeEmpty)
             .map_err(|errors| Errors(errors.0.into_iter().map(|it| ini.placed(it)).collect()))?;
         let remarks = ini.told.iter().map(|told| ini.remark(told)).collect();
         Ok((options, remarks))
@@ -68,7 +78,7 @@ impl Options {
     ///
     /// Every error in the text and the files, by line.
     pub fn convert_ini(text: &str, machine: &dyn Machine) -> Result<String, Errors> {
-        Self::from_ini_on(text, machine)?;
-        Ini::read(text, machine).map(|ini| convert::toml(&ini))
+        Self::from_ini_on(text, machine, &[])?;
+        Ini::read(text, machine, &[]).map(|ini| convert::toml(&ini))
     }
 }

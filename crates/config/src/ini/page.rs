@@ -36,10 +36,17 @@ flags. To go back, stop Refrain and start PgBouncer: the file has not changed.
 - **Numbers**: times in seconds with a fraction, in `[pgbouncer]` whole numbers of the bases 8, 10
   and 16, and 0 where it stands for no limit.
 - **A reload** (HUP, `RELOAD`) reads the file again. One with an error changes nothing.
+- **The console**: `SET key = value` counts until the next reload, for every key of `[pgbouncer]`
+  that a reload may change, and for Refrain's own options (`SHOW CONFIG`). It reads no file anew
+  but those of certificates. `DISABLE db` keeps new clients out until `ENABLE db`. The columns of
+  `SHOW …` are those of the version in `pgbouncer_version`.
+- **Peers**: `peer_id` and `[peers]` pass cancel requests on, also between Refrain and PgBouncer.
+- **Replication** connections have a server each ([replication.md](replication.md)).
 
 ## What is different
 
-- There is one process for all cores. Several processes on one port are not needed.
+- There is one process for all cores. Several processes on one port are not needed; where there are
+  several, they may be peers.
 - `auth_dbname` has to name a database that the file has, and files that it names have to exist.
 - The pooler's own errors have PostgreSQL's words and SQLSTATEs, or those in
   [limits.md](limits.md), not PgBouncer's.

@@ -8,7 +8,8 @@ use super::draft::{Draft, Told, entry};
 use super::keys::{PROGRAM, find};
 use super::sections::Sections;
 use super::text::{Line, Said, Text};
-use crate::equivalent::{DATABASES, POOL, USERS};
+use crate::assign::Assignment;
+use crate::equivalent::{DATABASES, PEERS, POOL, USERS};
 use crate::error::{Error, Errors};
 use crate::machine::Machine;
 use crate::value::{Entry, Given};
@@ -44,22 +45,30 @@ pub(super) struct Ini {
     pub(super) pool: Vec<Entry>,
     pub(super) databases: Vec<Entry>,
     pub(super) users: Vec<Entry>,
+    pub(super) peers: Vec<Entry>,
     pub(super) told: Vec<Told>,
 }
 
 impl Ini {
-    /// Reads a text, and the files that it includes.
-    pub(super) fn read(text: &str, machine: &dyn Machine) -> Result<Self, Errors> {
+    /// Reads a text, and the files that it includes, with what is set on the console.
+    pub(super) fn read(
+        text: &str,
+        machine: &dyn Machine,
+        set: &[Assignment],
+    ) -> Result<Self, Errors> {
         let text = Text::read(text, machine);
-        let sections = Sections::of(&text);
+        let mut sections = Sections::of(&text);
+        // What is set stands on no line.
+        sections.set(set.iter().filter_map(|it| it.setting(text.places.len())));
         let mut draft = Draft::new(&sections, machine);
         draft.program();
         draft.plain_keys();
         draft.all_databases();
         draft.all_users();
-        let Draft { program, pool, databases, users, mut told, errors, .. } = draft;
+        draft.all_peers();
+        let Draft { program, pool, databases, users, peers, mut told, errors, .. } = draft;
         told.sort_by_key(|told| told.place);
-        let ini = Self { text, program, pool, databases, users, told };
+        let ini = Self { text, program, pool, databases, users, peers, told };
         let error =
             |(line, option, message)| ini.placed(Error { line, option, message, file: None });
         let mut errors: Vec<_> = errors;
@@ -75,6 +84,7 @@ impl Ini {
         file.push(entry(POOL, Given::Table(self.pool.clone()), None));
         file.push(entry(DATABASES, Given::Table(self.databases.clone()), None));
         file.push(entry(USERS, Given::Table(self.users.clone()), None));
+        file.push(entry(PEERS, Given::Table(self.peers.clone()), None));
         file
     }
 
@@ -82,7 +92,7 @@ impl Ini {
     /// Refrain's option.
     pub(super) fn placed(&self, mut error: Error) -> Error {
         let Some(place) = error.line else { return error };
-        let Some(at) = self.text.places.get(place) else { return error };
+        let Some(at) = self.text.places.get(place) else { return Error { line: None, ..error } };
         error.line = Some(at.line);
         error.file.clone_from(&at.file);
         let said = self.text.lines.iter().find(|line| line.place == place);

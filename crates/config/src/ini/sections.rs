@@ -78,6 +78,11 @@ impl Sections {
         sections
     }
 
+    /// Puts values of `[pgbouncer]` in place of those of the text.
+    pub(super) fn set(&mut self, settings: impl Iterator<Item = Setting>) {
+        settings.for_each(|setting| put(&mut self.program, setting));
+    }
+
     fn fail(&mut self, place: Option<usize>, key: &str, message: impl Into<String>) {
         self.errors.push((place, key.to_owned(), message.into()));
     }
@@ -125,10 +130,6 @@ impl Sections {
             }
             Section::Peers => {
                 let named = self.named(PEER, "peers", name, value, place);
-                if !name.parse::<u16>().is_ok_and(|number| number > 0) {
-                    let message = "expected the number of a peer, from 1 to 65535";
-                    self.fail(Some(place), &format!("peers.{name}"), message);
-                }
                 put_named(&mut self.peers, named);
             }
             Section::Unknown => {}

@@ -25,6 +25,8 @@ pub(crate) struct Applicant<'a> {
     pub(crate) database: &'a str,
     /// The user that it says it is.
     pub(crate) user: &'a str,
+    /// Whether it wants to replicate the whole server, and no database.
+    pub(crate) replicates: bool,
 }
 
 /// A refusal before or after the exchange. [`fmt::Display`] gives the words for the client.
@@ -82,6 +84,9 @@ impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEntry(client) => write!(f, "no pg_hba.conf entry for {client}"),
+            Self::Rejected(client) if client.starts_with("replication") => {
+                write!(f, "pg_hba.conf rejects {client}")
+            }
             Self::Rejected(client) => write!(f, "pg_hba.conf rejects connection for {client}"),
             Self::NoCertificate => f.write_str("connection requires a valid client certificate"),
             Self::Failed { method, user, .. } => {
@@ -106,7 +111,8 @@ impl Applicant<'_> {
             Peer::Unix { .. } => None,
         };
         let encrypted = self.secured.is_some();
-        let Self { database, user, .. } = *self;
+        let Self { database, user, replicates, .. } = *self;
+        let database = Some(database).filter(|_| !replicates);
         hba.find(&Newcomer { address, encrypted, database, user })
     }
 
@@ -222,6 +228,11 @@ impl Applicant<'_> {
         let Self { database, user, .. } = self;
         let host = self.host();
         let encryption = if self.secured.is_some() { "SSL encryption" } else { "no encryption" };
+        if self.replicates {
+            return format!(
+                "replication connection from host \"{host}\", user \"{user}\", {encryption}"
+            );
+        }
         format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}")
     }
 }

@@ -68,6 +68,7 @@ fn sqlstate(cause: DisconnectReason) -> Option<&'static str> {
         DisconnectReason::Login => "28P01",
         DisconnectReason::UserLookup => "57P03",
         DisconnectReason::UnknownDatabase => "3D000",
+        DisconnectReason::DisabledDatabase => "55000",
         DisconnectReason::TooManyClients
         | DisconnectReason::TooManyWaiting
         | DisconnectReason::CrowdedOut => "53300",
@@ -103,6 +104,7 @@ fn message(cause: DisconnectReason) -> Option<&'static str> {
         DisconnectReason::Login => "password authentication failed",
         DisconnectReason::UserLookup => "could not look up the user",
         DisconnectReason::UnknownDatabase => "database does not exist",
+        DisconnectReason::DisabledDatabase => "database is not currently accepting connections",
         DisconnectReason::TooManyClients => "sorry, too many clients already",
         DisconnectReason::TooManyWaiting => "too many clients wait for a server",
         DisconnectReason::LoginTimeout => "canceling authentication due to timeout",

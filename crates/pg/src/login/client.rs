@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use refrain_config::Database;
+use refrain_config::{Backend, Database};
 use refrain_pg_wire::Header;
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::tag::front;
@@ -28,6 +28,8 @@ use crate::settings::session::{ServerParameters, Setting};
 use crate::state::client::login::{ClientState, LoginRequest};
 use crate::state::last_login::{LastLogin, tell_parameters};
 use crate::state::parts::{CoreState, PoolShared, intern_settings};
+use crate::state::peer_keys;
+use crate::state::replication::{Relay, Start};
 
 /// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
 /// counts these four bytes as well. So a password has at most 65,530 bytes.
@@ -186,7 +188,7 @@ impl ClientLogin<'_, '_> {
     }
 
     /// Finds the pool of a client that has authenticated itself.
-    fn enter(&mut self, login_request: Box<LoginRequest>, authenticated: Authenticated) {
+    fn enter(&mut self, mut login_request: Box<LoginRequest>, authenticated: Authenticated) {
         // The authentication may have begun before a reload that removed the user.
         let options = self.step.engine.core_state.shared.options();
         if !options.admits(&login_request.database, authenticated.user()) {
@@ -196,9 +198,17 @@ impl ClientLogin<'_, '_> {
         {
             return self.enter_console(authenticated, name, Session::default());
         }
-        let LoginRequest { database, user, .. } = &*login_request;
-        let known = self.step.engine.core_state.shared.options().database(database).is_some();
-        let Some(shared) = self.step.engine.core_state.shared.pool(database, user) else {
+        let database = &login_request.database;
+        if self.step.engine.core_state.shared.is_disabled(database) {
+            let message = format!("database \"{database}\" is not currently accepting connections");
+            return self.refuse_in_words(DisconnectReason::DisabledDatabase, &message, "");
+        }
+        let entry = options.database(database);
+        let (known, takes) = (entry.is_some(), entry.is_some_and(replicates));
+        if login_request.replication.is_some() && known && !takes {
+            return self.refuse_replication();
+        }
+        let Some(shared) = self.pool_of(&mut login_request) else {
             if known {
                 return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
             }
@@ -207,7 +217,7 @@ impl ClientLogin<'_, '_> {
         if !self.step.count_as(self.conn, Counted::Client) {
             return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
         }
-        let user: Arc<str> = user.as_str().into();
+        let user: Arc<str> = login_request.user.as_str().into();
         if let Err(limit_reached) = self.step.engine.core_state.shared.admit_client(&shared, &user)
         {
             return self.refuse_over_limit(limit_reached, (&shared, &user));
@@ -223,6 +233,44 @@ impl ClientLogin<'_, '_> {
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         client.session.login.enter(login_request, authenticated);
         self.step.enter(self.conn, &shared, &user);
+    }
+
+    /// Gives a client its process ID and a secret key of so many bytes. Returns both as the client
+    /// is told them: if other processes serve the same clients, they name this one.
+    fn cancel_key(&mut self, peer: u32, bytes: usize) -> (u32, [u8; 32]) {
+        let mut key: [u8; 32] = self.step.engine.core_state.random();
+        if peer == 0 {
+            return (self.step.engine.set_cancel_key(self.conn, &key[..bytes]), key);
+        }
+        let random: [u8; 4] = self.step.engine.core_state.random();
+        let keys = self.step.engine.core_state.shared.protocol.peer_keys.clone();
+        peer_keys::mark(&mut key);
+        let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
+        let given = keys.give(peer, pid, random, &key[..bytes]);
+        let told = given.pid();
+        if let Some(client) = self.step.engine.connections.client(self.conn) {
+            client.session.login.keep_key(given);
+        }
+        (told, key)
+    }
+
+    /// Returns the pool of a client: one for replication if the client asks for that. The servers
+    /// of such a pool begin with the client's settings.
+    fn pool_of(&mut self, login_request: &mut LoginRequest) -> Option<Arc<PoolShared>> {
+        let shared = self.step.engine.core_state.shared.clone();
+        let LoginRequest { database, user, settings, replication, .. } = login_request;
+        let Some(kind) = *replication else { return shared.pool(database, user) };
+        let start = Start::new(kind, std::mem::take(settings));
+        // The beginning is kept until the pool has it.
+        let (variant, _start) = shared.protocol.replications.variant(start)?;
+        shared.pool_of_variant(database, user, variant)
+    }
+
+    /// Ends a login for replication of a database that has none.
+    fn refuse_replication(&mut self) {
+        let message = "this database has no replication connections";
+        let report = Report { severity: "FATAL", sqlstate: "0A000", message, hint: "" };
+        self.refuse_client(DisconnectReason::Login, &report);
     }
 
     /// Ends a login to a database that does not exist.
@@ -274,7 +322,8 @@ impl ClientLogin<'_, '_> {
         let defaults = Defaults { settings: defaults, since: now };
         let expected = proven.clone().unwrap_or(wants);
         client.session.settings.begin(expected, defaults, startup);
-        if plain || proven.is_some() {
+        let replicates = login_request.replication.is_some();
+        if !replicates && (plain || proven.is_some()) {
             return self.finish_login(&login_request, authenticated);
         }
         client.session.login.check(login_request, authenticated);
@@ -295,6 +344,12 @@ impl ClientLogin<'_, '_> {
         let Some((login_request, authenticated)) = client.session.login.take_checking() else {
             return;
         };
+        if let Some(kind) = login_request.replication {
+            // From here on the client has the server for itself, and nobody has it afterwards.
+            server.session.relay = Some(Relay::new(kind));
+            client.session.login.begin_replication(kind);
+            return self.finish_login(&login_request, authenticated);
+        }
         let shared = &self.step.engine.core_state.pool(client.pool()).shared;
         let server_parameters = shared.protocol.server_parameters().unwrap_or_default();
         client.session.settings.expect(made.clone());
@@ -318,9 +373,8 @@ impl ClientLogin<'_, '_> {
             return self.refuse_client(DisconnectReason::Login, &refused.report());
         }
         let options = self.step.engine.core_state.shared.options();
-        let key: [u8; 32] = self.step.engine.core_state.random();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };
-        let pid = self.step.engine.set_cancel_key(self.conn, &key[..bytes]);
+        let (pid, key) = self.cancel_key(options.general.peer_id, bytes);
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
@@ -366,6 +420,11 @@ fn last_login<'a>(
         Box::new(LastLogin::new(server_parameters, asked, intern))
     });
     core_state.pool(pool).protocol.last_login.insert(last_login)
+}
+
+/// Whether a database is on servers that have replication connections.
+fn replicates(database: &Database) -> bool {
+    database.server.backend == Backend::Postgres
 }
 
 /// Whether no server needs to check these settings: PostgreSQL takes an application_name in plain

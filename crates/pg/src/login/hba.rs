@@ -23,9 +23,15 @@ impl ClientLogin<'_, '_> {
         let client = self.step.engine.connections.client(self.conn)?;
         // A login that has waited for its user keeps its rule.
         let mut matched = login_request.rule.take();
+        let replicates = login_request.replicates_server();
         let LoginRequest { database, user, .. } = &*login_request;
-        let applicant =
-            Applicant { peer: client.peer(), secured: client.secured(), database, user };
+        let applicant = Applicant {
+            peer: client.peer(),
+            secured: client.secured(),
+            database,
+            user,
+            replicates,
+        };
         let method = match general.auth {
             AuthMethod::Trust => Ok(Method::Trust),
             AuthMethod::Password => Ok(Method::Password),
@@ -48,11 +54,17 @@ impl ClientLogin<'_, '_> {
 
     /// Checks the certificate of a client that has proved who it is, if its rule asks for one.
     pub(crate) fn check_certificate(&mut self, login_request: &LoginRequest) -> Result<(), Denied> {
+        let replicates = login_request.replicates_server();
         let LoginRequest { database, user, rule, .. } = login_request;
         let Some(matched) = rule else { return Ok(()) };
         let Some(client) = self.step.engine.connections.client(self.conn) else { return Ok(()) };
-        let applicant =
-            Applicant { peer: client.peer(), secured: client.secured(), database, user };
+        let applicant = Applicant {
+            peer: client.peer(),
+            secured: client.secured(),
+            database,
+            user,
+            replicates,
+        };
         match matched.rule() {
             Some(rule) => applicant.check_certificate(matched.hba(), rule),
             None => Ok(()),

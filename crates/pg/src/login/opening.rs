@@ -16,6 +16,8 @@ use crate::engine::ClientLogin;
 use crate::ground::reports::report_in_words;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
+use crate::state::peer_keys::{Addressee, addressee};
+use crate::state::replication::Replication;
 use crate::state::requests::Request;
 
 /// The first byte of a handshake for TLS. No packet begins with it: its length would be 352 MiB.
@@ -51,8 +53,7 @@ impl ClientLogin<'_, '_> {
                 Some((used, Some(self.startup(&startup)?)))
             }
             Ok(Some((Opening::Cancel { pid, key }, _))) => {
-                self.step.cancel_request(pid, key);
-                self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
+                self.cancel(pid, key);
                 self.step.remove_client(self.conn, false);
                 None
             }
@@ -65,6 +66,25 @@ impl ClientLogin<'_, '_> {
                 self.encryption(encryption, rest).then_some((input.len(), None))
             }
         }
+    }
+
+    /// Cancels the request of the client that a CancelRequest names, here or in other processes.
+    fn cancel(&mut self, pid: u32, key: &[u8]) {
+        let shared = self.step.engine.core_state.shared.clone();
+        let own = shared.options().general.peer_id;
+        if own > 0 {
+            match addressee(own, pid, key) {
+                Addressee::Peer(peer, key) => {
+                    return self.step.ports.act(Action::Ask(Request::PassOn { peer, pid, key }));
+                }
+                Addressee::Us | Addressee::Nobody => {}
+            }
+            if let Some((pid, key)) = shared.protocol.cancel_key(pid, key) {
+                return self.step.cancel_request(pid, &key);
+            }
+        }
+        self.step.cancel_request(pid, key);
+        self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
     }
 
     /// Whether a client's connection may be encrypted. A Unix socket never is.
@@ -146,8 +166,10 @@ impl ClientLogin<'_, '_> {
         if !matches!(peer, Peer::Tcp(_)) || !mode.is_required() || secured.is_some() {
             return true;
         }
+        let replicates = login_request.replicates_server();
         let LoginRequest { database, user, .. } = login_request;
-        let message = Applicant { peer, secured, database, user }.no_entry().to_string();
+        let applicant = Applicant { peer, secured, database, user, replicates };
+        let message = applicant.no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
         self.refuse_client(DisconnectReason::Login, &report);
         false
@@ -222,6 +244,14 @@ impl ClientLogin<'_, '_> {
         if is_long(user) && options.user(user).is_none() {
             cut(user);
         }
+        // Tools that replicate a server name a database that there may not be: PostgreSQL does not
+        // look at the name.
+        let replicates = login_request.replicates_server();
+        let is_unknown = options.database(&login_request.database).is_none();
+        let default = options.general.default_database.as_ref();
+        if let Some(default) = default.filter(|_| replicates && is_unknown) {
+            login_request.database.clone_from(default);
+        }
         let meant = options.meant(&login_request.database, &login_request.user);
         if meant != login_request.database {
             login_request.database = meant.to_owned();
@@ -286,6 +316,7 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
         refused: None,
         pool: None,
         rule: None,
+        replication: None,
     };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     let mut options = None;
@@ -294,15 +325,15 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
             b"user" => login_request.user = text(value),
             b"database" => login_request.database = text(value),
             b"options" => options = Some(value),
-            b"replication" if !matches!(value, b"false" | b"off" | b"no" | b"0") => {
-                return Err(Report {
+            b"replication" => {
+                let read = Replication::read(value);
+                login_request.replication = read.ok_or(Report {
                     severity: "FATAL",
-                    sqlstate: "0A000",
-                    message: "replication connections are not pooled",
-                    hint: "Connect to the server directly.",
-                });
+                    sqlstate: "22023",
+                    message: "invalid value for parameter \"replication\"",
+                    hint: "Valid values are: \"false\", 0, \"true\", 1, \"database\".",
+                })?;
             }
-            b"replication" => {}
             name if name.starts_with(b"_pq_.") => {}
             name => login_request.settings.push((name.into(), value.into())),
         }

@@ -52,6 +52,10 @@ pub(crate) fn sync_settings_if_needed(
 /// server's, or those that another server of the pool reported since.
 #[cold]
 fn sync_settings(conn: Conn, pipe: &mut Pipeline<'_>, session: &mut ClientSession, changed: Now) {
+    if pipe.pool().shared.protocol.is_for_replication() {
+        // Its server began with the client's settings, and may run no SQL.
+        return;
+    }
     let (client, server) = (session.settings.defaults(), pipe.server.session.settings.defaults());
     if client.since.max(server.since) < changed {
         if let Some(newest) = newest_defaults(pipe, changed) {

@@ -4,6 +4,8 @@
 pub mod snapshot;
 pub mod requests;
 pub(crate) mod hba_uses;
+pub(crate) mod replication;
+pub(crate) mod peer_keys;
 pub(crate) mod pool_shared;
 pub(crate) mod shared;
 pub(crate) mod core;

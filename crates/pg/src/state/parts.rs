@@ -102,8 +102,17 @@ impl Parts for Pg {
         SharedPart::new(options, entropy)
     }
 
-    fn pool_shared(shared: &SharedPart, settings: &PoolSettings, database: &str) -> PoolSharedPart {
-        shared.pool_shared(settings, database)
+    fn pool_shared(
+        shared: &SharedPart,
+        settings: &PoolSettings,
+        database: &str,
+        variant: u16,
+    ) -> PoolSharedPart {
+        shared.pool_shared(settings, database, variant)
+    }
+
+    fn of_variant(shared: &SharedPart, settings: &mut PoolSettings, variant: u16) {
+        shared.replications.adapt(settings, variant);
     }
 
     fn configure(pool: &PoolSharedPart, settings: &PoolSettings) {

@@ -14,6 +14,7 @@ use crate::results::confirmed::Confirmed;
 use crate::results::places::Place;
 use crate::results::topics::DatabaseTopics;
 use crate::settings::session::{ServerParameters, Settings};
+use crate::state::replication::Start;
 
 /// Number of catalogs whose newest objects a look asks for.
 pub(crate) const CATALOGS: usize = 6;
@@ -43,6 +44,8 @@ pub struct PoolSharedPart {
     /// The sets of default settings that servers were seen to have, by number.
     met: Mutex<Vec<u64>>,
     login: Mutex<ServerLogin>,
+    /// The beginning of its servers, if they are for replication.
+    replication: Option<Arc<Start>>,
     /// The last login at a server.
     pub(crate) confirmed: Confirmed,
 }
@@ -64,7 +67,11 @@ struct ServerLogin {
 
 impl PoolSharedPart {
     /// Makes the part of a new pool.
-    pub(crate) fn new(settings: &PoolSettings, place: Arc<Place>) -> Self {
+    pub(crate) fn new(
+        settings: &PoolSettings,
+        place: Arc<Place>,
+        replication: Option<Arc<Start>>,
+    ) -> Self {
         Self {
             schema_version: AtomicU64::new(0),
             place,
@@ -74,6 +81,7 @@ impl PoolSharedPart {
             defaults_changed: AtomicU64::new(0),
             met: Mutex::default(),
             login: Mutex::new(ServerLogin::new(&settings.server)),
+            replication,
             confirmed: Confirmed::default(),
         }
     }
@@ -89,6 +97,11 @@ impl PoolSharedPart {
         } else {
             login.configured = configured;
         }
+    }
+
+    /// Whether its servers are for replication.
+    pub(crate) fn is_for_replication(&self) -> bool {
+        self.replication.is_some()
     }
 
     /// Whether a secret that a client has proved, who has the name of the servers' own `user`,

@@ -86,6 +86,16 @@ pub enum Request {
         /// The key in the request.
         key: Box<[u8]>,
     },
+    /// Pass on a cancel request to another process that serves the same clients: the client is one
+    /// of that process.
+    PassOn {
+        /// The number of the process.
+        peer: u32,
+        /// The process ID in the request.
+        pid: u32,
+        /// The key to send.
+        key: Box<[u8]>,
+    },
     /// Parse a text with PostgreSQL's grammar, which is too slow for the engine's thread.
     Analyse(Box<Case>),
     /// Find out by PostgreSQL's grammar what the text of a statement shows.

@@ -24,6 +24,7 @@ use crate::pipeline::outstanding::Outstanding;
 use crate::results::confirmed::Began;
 use crate::settings::of_server::ServerSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
+use crate::state::replication::Relay;
 use crate::state::server::front::FrontSegment;
 use crate::state::server::statements::ServerStatements;
 use crate::state::server::transaction::TransactionChanges;
@@ -111,6 +112,8 @@ pub struct ServerSession {
     behind: VecDeque<FrontSegment>,
     /// The statements that it is to prepare once no client holds it.
     pub(crate) wishes: Wishes,
+    /// Its replication connection, if it is one.
+    pub(crate) relay: Option<Relay>,
     /// Whether a client left something behind that a reset has to remove.
     dirty: bool,
 }
@@ -127,6 +130,7 @@ impl ServerSession {
             front: FrontSegment::default(),
             behind: VecDeque::new(),
             wishes: Wishes::default(),
+            relay: None,
             dirty: false,
         }
     }

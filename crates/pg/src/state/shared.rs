@@ -21,7 +21,9 @@ use crate::results::store::{Flush, ResultStore};
 use crate::results::topics::DatabaseTopics;
 use crate::settings::interned::Environments;
 use crate::state::hba_uses::HbaUses;
+use crate::state::peer_keys::PeerKeys;
 use crate::state::pool_shared::PoolSharedPart;
+use crate::state::replication::Starts;
 use crate::statements::registry::Registry;
 use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
@@ -48,6 +50,10 @@ pub struct SharedPart {
     pub(crate) results: Arc<ResultStore>,
     /// The databases of which they are.
     places: Arc<Places>,
+    /// The beginnings of replication connections.
+    pub(crate) replications: Starts,
+    /// The cancel keys of clients, if other processes serve the same clients.
+    pub(crate) peer_keys: Arc<PeerKeys>,
 }
 
 impl SharedPart {
@@ -63,6 +69,8 @@ impl SharedPart {
             results: ResultStore::new(options, &seed),
             answers: Answers::default(),
             places: Arc::default(),
+            replications: Starts::default(),
+            peer_keys: Arc::default(),
             registry: Registry::new(u64::from_le_bytes(nonce), seed),
             credentials: Mutex::default(),
             environments: Mutex::default(),
@@ -75,13 +83,19 @@ impl SharedPart {
     }
 
     /// Makes the shared part of a pool of this database.
-    pub(crate) fn pool_shared(&self, settings: &PoolSettings, database: &str) -> PoolSharedPart {
+    pub(crate) fn pool_shared(
+        &self,
+        settings: &PoolSettings,
+        database: &str,
+        variant: u16,
+    ) -> PoolSharedPart {
         let name = settings.place(database);
         let make = || {
             let schema = lock(&self.schemas).entry(name.clone()).or_default().clone();
             (DatabaseTopics::new(&self.results, &name), schema)
         };
-        PoolSharedPart::new(settings, self.places.place(&name, make))
+        let place = self.places.place(&name, make);
+        PoolSharedPart::new(settings, place, self.replications.of(variant))
     }
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.
@@ -104,6 +118,12 @@ impl SharedPart {
     /// Returns the rules of `pg_hba.conf`, with their counts.
     pub(crate) fn hba(&self) -> Arc<HbaUses> {
         lock(&self.hba).clone()
+    }
+
+    /// Returns the process ID that the cores know, and the secret key, of the client that a cancel
+    /// request names, if the client's key names this process among others.
+    pub fn cancel_key(&self, pid: u32, key: &[u8]) -> Option<(u32, Box<[u8]>)> {
+        self.peer_keys.find(pid, key)
     }
 
     /// Returns the counts of the cache.

@@ -22,6 +22,8 @@ pub struct ClientSessionView {
     pub statements: u32,
     /// Its application_name.
     pub application: String,
+    /// The kind of its replication: `none`, `logical` or `physical`.
+    pub replication: &'static str,
 }
 
 /// A rule of `pg_hba.conf`, for `SHOW HBA`.
@@ -60,6 +62,8 @@ pub struct ServerSessionView {
     pub prepare_misses: u64,
     /// Its application_name.
     pub application: String,
+    /// The kind of its replication: `none`, `logical` or `physical`.
+    pub replication: &'static str,
 }
 
 /// A core's statements.

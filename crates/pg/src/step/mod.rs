@@ -16,6 +16,7 @@ pub(crate) mod repeats;
 pub(crate) mod wanted;
 pub(crate) mod answer;
 mod shutdown;
+mod replication;
 pub(crate) mod serving;
 pub(crate) mod server_input;
 mod console;

@@ -29,6 +29,7 @@ use crate::state::client::login::ClientState;
 use crate::state::client::travel::TravellingSession;
 use crate::state::core::CorePart;
 use crate::state::parts::{CoreState, Engine, Pg};
+use crate::state::replication::Relay;
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
@@ -323,7 +324,8 @@ impl Protocol for Pg {
 
     #[inline]
     fn idle(session: &ServerSession) -> Option<Quiescent> {
-        session.outstanding.quiescent()
+        let is_busy = session.relay.is_some_and(Relay::is_busy);
+        session.outstanding.quiescent().filter(|_| !is_busy)
     }
 
     fn idle_timeout(session: &ClientSession) -> Option<Duration> {
@@ -338,7 +340,9 @@ impl Protocol for Pg {
     fn activity(session: &ServerSession) -> Activity {
         let outstanding = &session.outstanding;
         Activity {
-            owes: !outstanding.is_empty() || outstanding.copying() != Copying::No,
+            owes: !outstanding.is_empty()
+                || outstanding.copying() != Copying::No
+                || session.relay.is_some_and(Relay::is_busy),
             in_transaction: outstanding.status() != Status::Idle || outstanding.is_open(),
         }
     }

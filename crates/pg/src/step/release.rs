@@ -21,6 +21,7 @@ use crate::pipeline::purposes::OwnCancel;
 use crate::relay::pipe::Pipeline;
 use crate::settings::guard;
 use crate::state::parts::{Client, intern_settings};
+use crate::state::replication::Relay;
 
 impl Step<'_, '_> {
     /// Cancels what a server does for its client. If the server first does something for Refrain,
@@ -28,6 +29,9 @@ impl Step<'_, '_> {
     /// left, there is nothing to cancel.
     pub(crate) fn cancel_request_of(&mut self, client: Conn, server: Conn) {
         let Some(s) = self.step.engine.connections.server(server) else { return };
+        if s.session.relay.is_some_and(Relay::is_under_way) {
+            return self.step.cancel_server(server);
+        }
         let Some(oldest) = s.session.outstanding.front() else { return };
         match oldest.action.own().map_or(OwnCancel::Sent, |own| own.cancel) {
             OwnCancel::Sent => self.step.cancel_server(server),
@@ -48,6 +52,9 @@ impl Pipeline<'_> {
         let mode = self.core_state.pool(client.pool()).settings.options.pool_mode;
         let conn = self.server.conn();
         let s = &mut self.server.session;
+        if s.relay.is_some() {
+            return Fitness::Unfit;
+        }
         // Requests still outstanding may change the session, and Refrain does not follow their
         // completions any more.
         let left = client.session.settings.are_to_be_read()

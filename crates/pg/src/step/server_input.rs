@@ -10,6 +10,7 @@ use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Halt, Reader};
 use crate::state::parts::{Engine, Holder, ServerState};
 use crate::state::requests::Case;
+use crate::step::replication::Relayed;
 
 impl Step<'_, '_> {
     /// Handles as much of a server's output as possible, by who holds the server. A message may
@@ -28,7 +29,13 @@ impl Step<'_, '_> {
             let (used, more) = match server.state() {
                 ServerState::Held(Holder::Client(client)) => {
                     let client = *client;
-                    self.client_replies(client, conn, rest)
+                    match server.session.relay {
+                        Some(_) => {
+                            let mut relayed = Relayed { step: self.step, client, server: conn };
+                            relayed.replies(rest)
+                        }
+                        None => self.client_replies(client, conn, rest),
+                    }
                 }
                 ServerState::Connecting | ServerState::Login(_) => {
                     LoginToServer { step: self.step, conn }.login_replies(rest)

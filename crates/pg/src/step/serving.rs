@@ -19,6 +19,7 @@ use crate::state::options::shares_reads;
 use crate::state::parts::Engine;
 use crate::step::answer::{Answered, Left, looks_at_requests};
 use crate::step::local::{Need, serve_alone};
+use crate::step::replication::Relayed;
 use crate::step::shutdown::last_segment;
 
 impl Step<'_, '_> {
@@ -94,6 +95,9 @@ impl Step<'_, '_> {
             let mut rest = &input[at..];
             if self.step.engine.core_state.is_shutting_down() {
                 let link = self.linked(conn, server);
+                if link.pipe.server.session.relay.is_some() {
+                    return at + Relayed { step: self.step, client: conn, server }.requests(rest);
+                }
                 let outstanding = &link.pipe.server.session.outstanding;
                 let Some(last) = last_segment(link.client, outstanding, rest) else {
                     self.await_replies(conn, server);
@@ -102,6 +106,9 @@ impl Step<'_, '_> {
                 rest = last;
             }
             let mut link = self.linked(conn, server);
+            if link.pipe.server.session.relay.is_some() {
+                return at + Relayed { step: self.step, client: conn, server }.requests(rest);
+            }
             if link.pipe.server.is_open() {
                 self.step.close_line(server);
                 link = self.linked(conn, server);

@@ -21,6 +21,7 @@ use crate::results::topics::table_of;
 use crate::settings::session::Settings;
 use crate::state::client::ClientSession;
 use crate::state::parts::{Engine, Pool, PoolShared, Shared};
+use crate::state::replication::{Relay, Replication};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
     CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, Kept, NormalizedQueryRow,
@@ -241,6 +242,7 @@ pub(crate) fn client_view(session: &ClientSession) -> ClientSessionView {
         pinned: session.pins.words(),
         statements: u32::try_from(session.statements.len()).unwrap_or(u32::MAX),
         application: application(session.settings.expected()),
+        replication: Replication::word_of(session.login.replication()),
     }
 }
 
@@ -253,6 +255,7 @@ pub(crate) fn server_view(session: &ServerSession) -> ServerSessionView {
         prepare_hits: hits,
         prepare_misses: misses,
         application: application(session.settings.current()),
+        replication: Replication::word_of(session.relay.map(Relay::kind)),
     }
 }
 

@@ -15,10 +15,10 @@ use refrain_pool::Now;
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// PgBouncer's figures, in the order in which it shows them.
-pub(super) type Figures = [u64; 11];
+pub(super) type Figures = [u64; 12];
 
-/// The names of [`Figures`] in `SHOW STATS_TOTALS` and `SHOW STATS_AVERAGES`.
-pub(super) const FIGURES: [&str; 11] = [
+/// The names of [`Figures`] in `SHOW STATS_TOTALS`. The last is new in PgBouncer 1.26.
+pub(super) const FIGURES: [&str; 12] = [
     "server_assignment_count",
     "xact_count",
     "query_count",
@@ -30,6 +30,7 @@ pub(super) const FIGURES: [&str; 11] = [
     "client_parse_count",
     "server_parse_count",
     "bind_count",
+    "client_connect_count",
 ];
 
 /// Figures by database.
@@ -48,6 +49,7 @@ pub(super) fn figures(counters: &Counters) -> Figures {
         counters.protocol.client_parses,
         counters.protocol.server_parses,
         counters.protocol.binds,
+        counters.pool.client_logins,
     ]
 }
 
@@ -115,8 +117,8 @@ impl Sums {
 
 /// The divisor of each average: `None` for the time that has passed, otherwise the figure that
 /// counts what took the time.
-const COUNTED_BY: [Option<usize>; 11] =
-    [None, None, None, None, None, Some(1), Some(2), Some(0), None, None, None];
+const COUNTED_BY: [Option<usize>; 12] =
+    [None, None, None, None, None, Some(1), Some(2), Some(0), None, None, None, None];
 
 /// The totals at the beginnings of this period and of the one before.
 #[derive(Debug)]

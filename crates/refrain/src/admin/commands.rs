@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, mpsc};
 
-use refrain_config::nearest;
+use refrain_config::{Database, nearest};
 use refrain_pg::console::split;
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
 
+use super::asked::{Answer, Asked, Outcome, done};
 use super::pg::{autoprepare, cache};
+use super::set;
 use super::show::{ALL, LISTINGS, SETTINGS};
 use super::table::Show;
 use super::words::{self, Word};
 use super::{Desk, PAUSE, SNAPSHOT_TIMEOUT, Wait};
-use crate::console::{Part, Question, Refusal, Reply, Table};
+use crate::console::{Part, Question, Refusal, Table};
 use crate::supervisor::SupervisorCommand;
 
 /// A command, by its first word.
@@ -39,35 +41,12 @@ const ONE_PREPARED: &str = "cannot insert multiple commands into a prepared stat
 const WAITING: [&str; 2] = ["pause", "wait_close"];
 const WAITS_ALONE: &str = "PAUSE and WAIT_CLOSE take a query of their own";
 
-/// A command of a client.
-pub(super) struct Asked<'q> {
-    user: &'q str,
-    /// True if the user may run commands that change something.
-    admin: bool,
-    /// True if the client wants to know the columns alone.
-    describes: bool,
-    query: &'q str,
-}
-
-/// The outcome of a command.
-pub(super) enum Outcome {
-    Reply(Reply),
-    /// The reply follows when the wait is over.
-    Wait(Wait),
-}
-
-type Answer = Result<Outcome, Refusal>;
-
-/// Makes the reply to a command that shows nothing.
-fn done(tag: &'static str) -> Answer {
-    Ok(Outcome::Reply(vec![Part::Done(tag.into())]))
-}
-
 pub(super) const COMMANDS: &[Entry] = &[
     Entry { name: "show", admin: false, usage: "", run: show },
     Entry { name: "select", admin: false, usage: "SELECT … FROM <listing> …", run: select },
     Entry { name: "with", admin: false, usage: "", run: with },
-    Entry { name: "set", admin: false, usage: "", run: set },
+    // Refuses by itself those who are no admins: drivers set things too.
+    Entry { name: "set", admin: false, usage: "SET <key> = <value>", run: set::set },
     Entry { name: "reset", admin: false, usage: "", run: reset },
     Entry { name: "discard", admin: false, usage: "", run: discard },
     Entry { name: "deallocate", admin: false, usage: "", run: deallocate },
@@ -88,8 +67,8 @@ pub(super) const COMMANDS: &[Entry] = &[
         usage: "SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS]",
         run: shutdown,
     },
-    Entry { name: "disable", admin: true, usage: "", run: unsupported },
-    Entry { name: "enable", admin: true, usage: "", run: unsupported },
+    Entry { name: "disable", admin: true, usage: "DISABLE <db>", run: disable },
+    Entry { name: "enable", admin: true, usage: "ENABLE <db>", run: enable },
     Entry { name: "suspend", admin: true, usage: "", run: unsupported },
 ];
 
@@ -169,7 +148,7 @@ fn show(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     let [first, rest @ ..] = arguments else { return Err(Refusal::syntax(asked.query)) };
     let what = &rest.iter().fold(first.clone(), |name, word| name.and(word));
     let part = if what.is("help") {
-        Part::Notice { text: "Console usage", detail: help() }
+        Part::Notice { text: "Console usage".into(), detail: help() }
     } else if what.is("all") {
         Part::Rows(ALL.show(&desk.view()))
     } else if let Some((name, value)) = SETTINGS.iter().find(|(name, _)| what.is(name)) {
@@ -244,28 +223,6 @@ fn from_listings(_: &Desk, _: &Asked<'_>) -> Answer {
     Err(Refusal::new("0A000", message))
 }
 
-/// Accepts and ignores settings that drivers set when they connect. Refuses options: only the
-/// configuration file changes them.
-fn set(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
-    let syntax = || Refusal::syntax(asked.query);
-    let arguments = match arguments {
-        [scope, rest @ ..] if scope.is("session") || scope.is("local") => rest,
-        all => all,
-    };
-    let (name, rest) = arguments.split_first().ok_or_else(syntax)?;
-    let special = ["names", "time", "transaction", "characteristics", "role", "authorization"];
-    let assigns = rest.first().is_some_and(|word| word.is("=") || word.is("to"));
-    if !assigns && !special.iter().any(|special| name.is(special)) {
-        return Err(syntax());
-    }
-    if desk.state.options().rows().iter().any(|row| name.is(row.key)) {
-        let advice = "options are changed in the configuration file, followed by RELOAD";
-        return Err(Refusal::new("0A000", advice));
-    }
-    let ignored = Part::Notice { text: "SET ignored", detail: String::new() };
-    Ok(Outcome::Reply(vec![ignored, Part::Done("SET".into())]))
-}
-
 /// Accepts the commands of drivers that empty a session between two of their users: one of the
 /// console has nothing to empty.
 fn reset(_: &mut Desk, _: &Asked<'_>, _: &[Word]) -> Answer {
@@ -297,7 +254,7 @@ fn reload(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     match outcome.recv_timeout(SNAPSHOT_TIMEOUT) {
         Ok(Ok(())) => done("RELOAD"),
         Ok(Err(why)) => Err(Refusal::new("F0000", format!("RELOAD failed: {why}"))),
-        Err(_) => Err(Refusal::new("57P01", "the program is about to end")),
+        Err(_) => Err(Refusal::ending()),
     }
 }
 
@@ -390,6 +347,35 @@ fn shutdown(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
     // The supervisor ends last.
     let _ = desk.commands.send(command);
     done("SHUTDOWN")
+}
+
+fn disable(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    set_disabled(desk, asked, arguments, true)?;
+    done("DISABLE")
+}
+
+fn enable(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer {
+    set_disabled(desk, asked, arguments, false)?;
+    done("ENABLE")
+}
+
+/// Has a database take no new clients, or take them again.
+fn set_disabled(
+    desk: &mut Desk,
+    asked: &Asked<'_>,
+    arguments: &[Word],
+    disabled: bool,
+) -> Result<(), Refusal> {
+    match database(desk, asked, arguments)? {
+        None => Err(Refusal::new("42601", "a database is required")),
+        Some(name) if Database::CONSOLES.contains(&&*name) => {
+            Err(Refusal::new("42501", format!("cannot disable admin db: {name}")))
+        }
+        Some(name) => {
+            desk.state.set_disabled(&name, disabled);
+            Ok(())
+        }
+    }
 }
 
 fn unsupported(_: &mut Desk, asked: &Asked<'_>, _: &[Word]) -> Answer {

@@ -4,10 +4,11 @@
 //! clients of the console. The desk asks each core for a snapshot, which the core makes between two
 //! turns, and sends commands to the cores; it shares no lock with them.
 //!
-//! Names, columns, their order and types are those of PgBouncer 1.24, because exporters and scripts
-//! read them by position. Everything else that Refrain shows has commands of its own ([`own`]).
-//! Each listing is a row in the table [`show::LISTINGS`], each command one in
-//! [`commands::COMMANDS`]. Listings that PostgreSQL's protocol alone has are in the folder `pg`.
+//! Names, columns, their order and types are those of the version of PgBouncer that `SHOW VERSION`
+//! names (`pgbouncer_version`), because exporters and scripts read them by position. Everything
+//! else that Refrain shows has commands of its own ([`own`]). Each listing is a row in the table
+//! [`show::LISTINGS`], each command one in [`commands::COMMANDS`]. Listings that PostgreSQL's
+//! protocol alone has are in the folder `pg`.
 //!
 //! Not here: who may log in (in the engine), the messages of a question and a reply (each protocol
 //! that the program serves has its own, [`crate::console`]), and metrics.
@@ -25,6 +26,8 @@ mod pg;
 mod show;
 #[cfg(feature = "sqlite")]
 mod select;
+mod asked;
+mod set;
 mod commands;
 
 use std::sync::Arc;
@@ -32,8 +35,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 use std::{io, thread};
 
+use asked::Outcome;
 use averages::Averages;
-use commands::Outcome;
 use refrain_pg::{ServerView, Snapshot};
 use refrain_pool::ids::ClientSerial;
 use view::View;

@@ -5,7 +5,7 @@ use std::process;
 use refrain_config::ConfigRow;
 use refrain_pg::Counters;
 
-use super::pgbouncer::COMPATIBLE_WITH;
+use super::pgbouncer::compatible_with;
 use super::table::{Listing, Pair, bigint, text};
 use crate::sum::{self, Key};
 
@@ -59,7 +59,7 @@ pub(super) const REFRAIN: Listing<Pair> = Listing {
         let clients: usize = view.clients().count();
         vec![
             Pair::new("version", env!("CARGO_PKG_VERSION")),
-            Pair::new("compatible_with", COMPATIBLE_WITH),
+            Pair::new("compatible_with", compatible_with(view.options.general.pgbouncer_version)),
             Pair::new("pid", process::id()),
             Pair::new("started", state.clock.date(state.started)),
             Pair::new("uptime_seconds", view.now.since(state.started) / 1_000_000),

@@ -1,4 +1,5 @@
-//! PgBouncer's listings: its names, columns, order and types (1.24, `src/admin.c`, `src/stats.c`).
+//! PgBouncer's listings: its names, columns, order and types (1.24 to 1.26, `src/admin.c` and
+//! `src/stats.c`).
 //!
 //! Exporters read them by position and refuse a number of columns that does not fit the version, so
 //! nothing may be added here; see [`super::own`]. Columns without a counterpart in Refrain are
@@ -8,16 +9,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{ConfigRow, Database, Host, PoolMode, PoolOptions, Server, User};
+use refrain_config::{
+    ConfigRow, Database, Host, Peer, PgBouncerVersion, PoolMode, PoolOptions, Server, User,
+};
 use refrain_pool::snapshot::ServerViewState;
 
 use super::averages::{self, FIGURES, Figures};
-use super::table::{Column, Listing, Pair, bigint, int, nullable, numeric, text};
+use super::table::{
+    Column, Listing, Pair, bigint, has_news, int, new_numeric, nullable, numeric, text,
+};
 use super::view::View;
 use crate::resolve::KnownHost;
 
-/// The version that collectors see, and by which they choose the columns.
-pub(super) const COMPATIBLE_WITH: &str = "PgBouncer 1.24.1";
+/// Returns the version that collectors see, and by which they choose the columns.
+pub(super) fn compatible_with(version: PgBouncerVersion) -> &'static str {
+    match version {
+        PgBouncerVersion::V24 => "PgBouncer 1.24.1",
+        PgBouncerVersion::V25 => "PgBouncer 1.25.1",
+        PgBouncerVersion::V26 => "PgBouncer 1.26.0",
+    }
+}
+
 /// The name of the console's own database and user in PgBouncer's listings.
 const CONSOLE: &str = "pgbouncer";
 
@@ -91,6 +103,7 @@ pub(super) struct DatabaseRow {
     max_clients: u64,
     clients: u64,
     paused: bool,
+    disabled: bool,
 }
 
 impl DatabaseRow {
@@ -143,7 +156,7 @@ pub(super) const DATABASES: Listing<DatabaseRow> = Listing {
         int("max_client_connections", |row| row.max_clients),
         int("current_client_connections", |row| row.clients),
         int("paused", |row| row.paused.into()),
-        int("disabled", |_| 0),
+        int("disabled", |row| row.disabled.into()),
     ],
     rows: |view| {
         let configured = view.options.databases.iter().map(|database| database.name.clone());
@@ -164,6 +177,7 @@ fn database_row(view: &View<'_>, entry: &Database, name: String) -> DatabaseRow 
         max_clients: entry.max_client_connections.unwrap_or(0).into(),
         clients: view.clients().filter(|(_, client)| *client.database == name).count() as u64,
         paused: view.pg.cores.shared.is_paused(&name),
+        disabled: view.pg.cores.shared.is_disabled(&name),
         name,
     }
 }
@@ -179,6 +193,7 @@ fn console_row(view: &View<'_>) -> DatabaseRow {
         max_clients: 0,
         clients: view.admins(),
         paused: false,
+        disabled: false,
     }
 }
 
@@ -251,6 +266,7 @@ pub(super) const STATS: Listing<StatsRow> = Listing {
         numeric("total_client_parse_count", total::<8>),
         numeric("total_server_parse_count", total::<9>),
         numeric("total_bind_count", total::<10>),
+        new_numeric("total_client_connect_count", total::<11>),
         numeric("avg_server_assignment_count", average::<0>),
         numeric("avg_xact_count", average::<1>),
         numeric("avg_query_count", average::<2>),
@@ -262,12 +278,14 @@ pub(super) const STATS: Listing<StatsRow> = Listing {
         numeric("avg_client_parse_count", average::<8>),
         numeric("avg_server_parse_count", average::<9>),
         numeric("avg_bind_count", average::<10>),
+        new_numeric("avg_client_connect_count", average::<11>),
     ],
     rows: stats,
 };
 
+/// Makes the columns of all figures. PgBouncer names averages of statements in another way.
 macro_rules! figure_columns {
-    ($of:ident) => {
+    ($of:ident, $parses:literal, $server_parses:literal, $binds:literal) => {
         &[
             text("database", |row| row.database.to_string()),
             numeric(FIGURES[0], $of::<0>),
@@ -278,17 +296,27 @@ macro_rules! figure_columns {
             numeric(FIGURES[5], $of::<5>),
             numeric(FIGURES[6], $of::<6>),
             numeric(FIGURES[7], $of::<7>),
-            numeric(FIGURES[8], $of::<8>),
-            numeric(FIGURES[9], $of::<9>),
-            numeric(FIGURES[10], $of::<10>),
+            numeric($parses, $of::<8>),
+            numeric($server_parses, $of::<9>),
+            numeric($binds, $of::<10>),
+            new_numeric(FIGURES[11], $of::<11>),
         ]
     };
 }
 
-pub(super) const STATS_TOTALS: Listing<StatsRow> =
-    Listing { columns: figure_columns!(total), rows: stats };
-pub(super) const STATS_AVERAGES: Listing<StatsRow> =
-    Listing { columns: figure_columns!(average), rows: stats };
+pub(super) const STATS_TOTALS: Listing<StatsRow> = Listing {
+    columns: figure_columns!(total, "client_parse_count", "server_parse_count", "bind_count"),
+    rows: stats,
+};
+pub(super) const STATS_AVERAGES: Listing<StatsRow> = Listing {
+    columns: figure_columns!(
+        average,
+        "avg_client_parse_count",
+        "avg_server_parse_count",
+        "avg_bind_count"
+    ),
+    rows: stats,
+};
 
 pub(super) struct TotalRow {
     name: String,
@@ -303,14 +331,19 @@ pub(super) const TOTALS: Listing<TotalRow> = Listing {
             averages::add(&mut total, &row.total);
             averages::add(&mut average, &row.average);
         }
-        // PgBouncer names bytes by their sender here, and nowhere else.
+        // PgBouncer names bytes by their sender and statements by `ps_` here, and nowhere else.
         let name = |figure: &str| match figure {
             "bytes_received" => "client_bytes".to_owned(),
             "bytes_sent" => "server_bytes".to_owned(),
+            "client_parse_count" | "server_parse_count" | "bind_count" => format!("ps_{figure}"),
             _ => figure.to_owned(),
         };
+        let known = match has_news(view.options.general.pgbouncer_version) {
+            true => &FIGURES[..],
+            false => &FIGURES[..11],
+        };
         let rows = |prefix: &'static str, figures: Figures| {
-            let named = FIGURES.iter().zip(figures);
+            let named = known.iter().zip(figures);
             named.map(move |(figure, value)| TotalRow {
                 name: prefix.to_owned() + &name(figure),
                 value,
@@ -332,9 +365,9 @@ pub(super) const LISTS: Listing<ListRow> = Listing {
         [
             ("databases", view.options.databases.len() + 1),
             ("users", view.options.users.len()),
-            ("peers", 0),
+            ("peers", view.options.peers.len()),
             ("pools", view.pools().len() + 1),
-            ("peer_pools", 0),
+            ("peer_pools", view.options.peers.len()),
             ("free_clients", 0),
             ("used_clients", view.clients().count()),
             ("login_clients", logging_in as usize),
@@ -373,8 +406,10 @@ pub(super) const STATE: Listing<Pair> = Listing {
     },
 };
 
-pub(super) const VERSION: Listing<()> =
-    Listing { columns: &[text("version", |()| COMPATIBLE_WITH.to_owned())], rows: |_| vec![()] };
+pub(super) const VERSION: Listing<&str> = Listing {
+    columns: &[text("version", |version| (*version).to_owned())],
+    rows: |view| vec![compatible_with(view.options.general.pgbouncer_version)],
+};
 
 pub(super) struct MemoryRow {
     name: &'static str,
@@ -411,8 +446,30 @@ pub(super) const DNS_HOSTS: Listing<KnownHost> = Listing {
     rows: |view| view.state.resolver.known(),
 };
 
-/// Makes listings without rows, for what Refrain does not have: DNS zones, peers, and descriptors
-/// to pass to another process.
+pub(super) const PEERS: Listing<Peer> = Listing {
+    columns: &[
+        int("peer_id", |peer| peer.id.into()),
+        text("host", Peer::host),
+        int("port", |peer| peer.port().into()),
+        int("pool_size", |_| 0),
+    ],
+    rows: |view| view.options.peers.clone(),
+};
+
+/// A cancel request has a connection of its own, so that there is nothing to count here.
+pub(super) const PEER_POOLS: Listing<Peer> = Listing {
+    columns: &[
+        int("peer_id", |peer| peer.id.into()),
+        int("cl_active_cancel_req", |_| 0),
+        int("cl_waiting_cancel_req", |_| 0),
+        int("sv_active_cancel", |_| 0),
+        int("sv_login", |_| 0),
+    ],
+    rows: |view| view.options.peers.clone(),
+};
+
+/// Makes listings without rows, for what Refrain does not have: DNS zones, and descriptors to pass
+/// to another process.
 macro_rules! nothing {
     ($($name:ident: [$($column:expr),* $(,)?];)*) => {$(
         pub(super) const $name: Listing<()> = {
@@ -424,19 +481,6 @@ macro_rules! nothing {
 
 nothing! {
     DNS_ZONES: [text("zonename", |()| String::new()), bigint("serial", |()| 0), int("count", |()| 0)];
-    PEERS: [
-        int("peer_id", |()| 0),
-        text("host", |()| String::new()),
-        int("port", |()| 0),
-        int("pool_size", |()| 0),
-    ];
-    PEER_POOLS: [
-        int("peer_id", |()| 0),
-        int("cl_active_cancel_req", |()| 0),
-        int("cl_waiting_cancel_req", |()| 0),
-        int("sv_active_cancel", |()| 0),
-        int("sv_login", |()| 0),
-    ];
     FDS: [
         int("fd", |()| 0),
         text("task", |()| String::new()),

@@ -73,11 +73,36 @@ pub(super) const ALL: Listing<Pair> = Listing {
 
 #[cfg(test)]
 mod tests {
+    use refrain_config::PgBouncerVersion;
+
     use super::*;
 
-    fn names(listing: &str) -> String {
+    fn names_in(listing: &str, version: PgBouncerVersion) -> String {
         let (_, show) = LISTINGS.iter().find(|(name, _)| *name == listing).unwrap();
-        show.names().join(" ")
+        show.names(version).join(" ")
+    }
+
+    fn names(listing: &str) -> String {
+        names_in(listing, PgBouncerVersion::V24)
+    }
+
+    /// Columns that 1.26 alone has stand behind the others, of totals and of averages.
+    #[test]
+    fn columns_go_by_the_version() {
+        let (old, new) = (PgBouncerVersion::V25, PgBouncerVersion::V26);
+        let (totals, averages) = ("total_client_connect_count", "avg_client_connect_count");
+        let stats = names_in("stats", new);
+        assert_eq!(stats.split(' ').nth(12), Some(totals));
+        assert_eq!(stats.split(' ').nth(24), Some(averages));
+        let without = stats.replace(&format!(" {totals}"), "").replace(&format!(" {averages}"), "");
+        assert_eq!(without, names_in("stats", old));
+        for listing in ["stats_totals", "stats_averages"] {
+            let more = format!("{} client_connect_count", names_in(listing, old));
+            assert_eq!(names_in(listing, new), more);
+        }
+        for listing in ["pools", "databases", "clients", "users", "lists", "config"] {
+            assert_eq!(names_in(listing, new), names_in(listing, old));
+        }
     }
 
     /// The columns are those in PgBouncer 1.24's `src/admin.c` and `src/stats.c`.
@@ -106,6 +131,12 @@ mod tests {
             names("stats_totals"),
             "database server_assignment_count xact_count query_count bytes_received bytes_sent \
              xact_time query_time wait_time client_parse_count server_parse_count bind_count"
+        );
+        assert_eq!(
+            names("stats_averages"),
+            "database server_assignment_count xact_count query_count bytes_received bytes_sent \
+             xact_time query_time wait_time avg_client_parse_count avg_server_parse_count \
+             avg_bind_count"
         );
         assert_eq!(names("lists"), "list items");
         assert_eq!(names("config"), "key value default changeable");

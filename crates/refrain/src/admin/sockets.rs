@@ -37,6 +37,8 @@ pub(super) struct Socket {
     tls: String,
     application: String,
     statements: u32,
+    /// The kind of replication, or `none`.
+    replication: &'static str,
 }
 
 #[derive(Clone, Default)]
@@ -57,7 +59,7 @@ const COLUMNS: [Column<Socket>; 28] = [
     text("type", |socket| socket.kind.to_owned()),
     text("user", |socket| socket.user.clone()),
     text("database", |socket| socket.database.clone()),
-    text("replication", |_| "none".to_owned()),
+    text("replication", |socket| socket.replication.to_owned()),
     text("state", |socket| socket.state.to_owned()),
     text("addr", |socket| socket.address.address.clone()),
     int("port", |socket| socket.address.port.into()),
@@ -132,6 +134,7 @@ fn of_client(view: &View<'_>, client: &ClientView) -> Socket {
         tls: client.secured.as_ref().map(ToString::to_string).unwrap_or_default(),
         application: client.session.application.clone(),
         statements: client.session.statements,
+        replication: client.session.replication,
     }
 }
 
@@ -161,6 +164,7 @@ fn of_server(view: &View<'_>, server: &ServerView) -> Socket {
         tls: server.secured.as_ref().map(ToString::to_string).unwrap_or_default(),
         application: server.session.application.clone(),
         statements: server.session.statements,
+        replication: server.session.replication,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! A column's name, type and value stand together, so that they always fit each other.
 
+use refrain_config::PgBouncerVersion;
+
 use super::view::View;
 use crate::console::{Heading, Kind, Table};
 
@@ -9,6 +11,8 @@ use crate::console::{Heading, Kind, Table};
 pub(super) struct Column<T> {
     name: &'static str,
     value: Value<T>,
+    /// Whether versions of PgBouncer before 1.26 have no such column.
+    is_new: bool,
 }
 
 enum Value<T> {
@@ -19,31 +23,49 @@ enum Value<T> {
 }
 
 pub(super) const fn text<T>(name: &'static str, value: fn(&T) -> String) -> Column<T> {
-    Column { name, value: Value::Text(value) }
+    Column { name, value: Value::Text(value), is_new: false }
 }
 
 pub(super) const fn nullable<T>(name: &'static str, value: fn(&T) -> Option<String>) -> Column<T> {
-    Column { name, value: Value::Nullable(value) }
+    Column { name, value: Value::Nullable(value), is_new: false }
 }
 
 pub(super) const fn int<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Kind::Int4, value) }
+    Column { name, value: Value::Number(Kind::Int4, value), is_new: false }
 }
 
 pub(super) const fn bigint<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Kind::Int8, value) }
+    Column { name, value: Value::Number(Kind::Int8, value), is_new: false }
 }
 
 /// Makes a column of a number that may be negative.
 pub(super) const fn signed<T>(name: &'static str, value: fn(&T) -> i64) -> Column<T> {
-    Column { name, value: Value::Signed(value) }
+    Column { name, value: Value::Signed(value), is_new: false }
 }
 
 pub(super) const fn numeric<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
-    Column { name, value: Value::Number(Kind::Numeric, value) }
+    Column { name, value: Value::Number(Kind::Numeric, value), is_new: false }
+}
+
+/// Makes a column of a number that PgBouncer shows from version 1.26 on.
+pub(super) const fn new_numeric<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
+    Column { name, value: Value::Number(Kind::Numeric, value), is_new: true }
+}
+
+/// Whether a version has what is new in 1.26.
+pub(super) fn has_news(version: PgBouncerVersion) -> bool {
+    match version {
+        PgBouncerVersion::V24 | PgBouncerVersion::V25 => false,
+        PgBouncerVersion::V26 => true,
+    }
 }
 
 impl<T> Column<T> {
+    /// Whether a version of PgBouncer has the column.
+    fn is_in(&self, version: PgBouncerVersion) -> bool {
+        !self.is_new || has_news(version)
+    }
+
     fn heading(&self) -> Heading {
         let kind = match self.value {
             Value::Text(_) | Value::Nullable(_) => Kind::Text,
@@ -70,7 +92,7 @@ pub(super) trait Show: Sync {
 
     /// Returns the names of the columns, for tests.
     #[cfg(test)]
-    fn names(&self) -> Vec<&'static str>;
+    fn names(&self, version: PgBouncerVersion) -> Vec<&'static str>;
 }
 
 /// A listing of rows of `T`: its columns, and the function that returns the rows.
@@ -81,20 +103,26 @@ pub(super) struct Listing<T: 'static> {
 
 impl<T> Show for Listing<T> {
     fn show(&self, view: &View<'_>) -> Table {
-        table(self.columns, &(self.rows)(view))
+        let version = view.options.general.pgbouncer_version;
+        let columns: Vec<_> = self.columns.iter().filter(|it| it.is_in(version)).collect();
+        table_of(&columns, &(self.rows)(view))
     }
 
     #[cfg(test)]
-    fn names(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|column| column.name).collect()
+    fn names(&self, version: PgBouncerVersion) -> Vec<&'static str> {
+        self.columns.iter().filter(|it| it.is_in(version)).map(|column| column.name).collect()
     }
 }
 
 /// Returns the values of the columns of all rows.
 pub(super) fn table<T>(columns: &[Column<T>], rows: &[T]) -> Table {
+    table_of(&columns.iter().collect::<Vec<_>>(), rows)
+}
+
+fn table_of<T>(columns: &[&Column<T>], rows: &[T]) -> Table {
     let values = |row| columns.iter().map(|column| column.show(row)).collect();
     Table {
-        columns: columns.iter().map(Column::heading).collect(),
+        columns: columns.iter().map(|column| column.heading()).collect(),
         rows: rows.iter().map(values).collect(),
     }
 }

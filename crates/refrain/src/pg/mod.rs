@@ -7,7 +7,9 @@
 pub(crate) mod sqlite;
 pub(crate) mod parser;
 mod console;
+mod peers;
 mod served;
 pub(crate) mod sum;
 
+pub(crate) use peers::Peers;
 pub(crate) use served::{Helpers, PgState};

@@ -15,6 +15,7 @@ use refrain_pool::ids::Core;
 
 use super::console::in_form;
 use super::parser::{ParserQueue, Text};
+use super::peers::Peers;
 use super::sqlite::{Files, SqliteHost};
 use crate::console::{Question, Reply};
 use crate::cores::{AnyCores, Cores};
@@ -64,6 +65,8 @@ pub(crate) struct Helpers {
     pub(crate) parser_queue: ParserQueue,
     /// The programs that this one has taken over.
     pub(crate) elders: Arc<Elders>,
+    /// The other programs that serve the same clients.
+    pub(crate) peers: Arc<Peers>,
 }
 
 impl Served for Pg {
@@ -111,6 +114,7 @@ impl Served for Pg {
                 let _ = helpers.questions.send(question);
             }
             Request::Cancel { pid, key } => helpers.elders.cancel(pid, &key),
+            Request::PassOn { peer, pid, key } => helpers.peers.pass_on(peer, pid, &key),
             Request::Analyse(case) => helpers.parser_queue.put(core, Text::Query(case)),
             Request::Read(case) => helpers.parser_queue.put(core, Text::Statement(case)),
         }

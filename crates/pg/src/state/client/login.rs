@@ -12,6 +12,8 @@ use crate::console::session::Session;
 use crate::settings::session::Setting;
 use crate::settings::switches::RefusedSwitch;
 use crate::state::hba_uses::MatchedRule;
+use crate::state::peer_keys::PeerKey;
+use crate::state::replication::Replication;
 
 /// Bytes of the name of a role or database in PostgreSQL's catalog, at most (`NAMEDATALEN`).
 pub(crate) const NAME_BYTES_MAX: usize = 63;
@@ -62,6 +64,15 @@ pub(crate) struct LoginRequest {
     pub(crate) pool: Option<PoolId>,
     /// The rule of `pg_hba.conf` that is for the client, if such rules count.
     pub(crate) rule: Option<MatchedRule>,
+    /// The replication that it asks for.
+    pub(crate) replication: Option<Replication>,
+}
+
+impl LoginRequest {
+    /// Whether it asks to replicate the whole server, and no database.
+    pub(crate) fn replicates_server(&self) -> bool {
+        self.replication == Some(Replication::Physical)
+    }
 }
 
 /// A client's login.
@@ -74,6 +85,10 @@ pub(crate) struct SessionLogin {
     starts_tls: bool,
     /// Whether bytes in the clear came with the request for that.
     came_in_the_clear: bool,
+    /// The replication for which the client has a server of its own.
+    replication: Option<Replication>,
+    /// The client's key, if other processes serve the same clients.
+    key: Option<Box<PeerKey>>,
 }
 
 impl SessionLogin {
@@ -206,6 +221,21 @@ impl SessionLogin {
             ClientState::Checking(login_request, proof) => Some((login_request, proof)),
             _ => None,
         }
+    }
+
+    /// Notes that the client has a server of its own, for replication.
+    pub(crate) fn begin_replication(&mut self, kind: Replication) {
+        self.replication = Some(kind);
+    }
+
+    /// Returns the replication for which the client has a server of its own.
+    pub(crate) fn replication(&self) -> Option<Replication> {
+        self.replication
+    }
+
+    /// Keeps the client's key for as long as the client is there.
+    pub(crate) fn keep_key(&mut self, key: PeerKey) {
+        self.key = Some(Box::new(key));
     }
 
     /// Lets the client in.

@@ -78,13 +78,13 @@ fn an_older_protocol_is_refused_and_a_newer_minor_version_negotiated() {
 }
 
 #[test]
-fn a_startup_packet_without_a_user_or_for_replication_is_refused() {
+fn a_startup_packet_without_a_user_or_for_unknown_replication_is_refused() {
     let talk = one_server();
     let (nobody, replica) = (talk.newcomer(), talk.newcomer());
     nobody.sends([startup(0, &[("database", "d")])]);
     nobody.gets([fatal("28000", "no PostgreSQL user name specified in startup packet")]);
-    replica.sends([startup(0, &[("user", "u"), ("replication", "true")])]);
-    replica.gets([error_like("replication connections are not pooled")]);
+    replica.sends([startup(0, &[("user", "u"), ("replication", "maybe")])]);
+    replica.gets([error_like("invalid value for parameter \"replication\"")]);
     assert!(nobody.is_closed() && replica.is_closed());
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod reads;
 mod lend;
 mod refresh;
 mod repeats;
+mod replication;
 mod refused;
 mod release;
 mod reload;

@@ -241,7 +241,7 @@ impl World {
                 self.questions.push_back(Question { client, user, admin, query, form });
             }
             // There is no other process.
-            Action::Ask(Request::Cancel { .. }) => {}
+            Action::Ask(Request::Cancel { .. } | Request::PassOn { .. }) => {}
             Action::Ask(Request::Analyse(case)) => self.cases.push_back(case),
             Action::Ask(Request::Read(case)) => self.read_cases.push_back(case),
             Action::Note(note) => self.notes.push(*note),

@@ -3,6 +3,7 @@
 mod timeouts;
 mod options;
 pub(crate) mod console;
+mod set;
 mod kernels;
 pub(crate) mod metrics;
 mod log;

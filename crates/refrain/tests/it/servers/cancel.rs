@@ -166,3 +166,47 @@ fn e72_a_cancel_may_hit_a_parse_put_in_front() {
     let again = [bind("s", &[]), execute(), Msg::Sync];
     assert_eq!(one.ask(&again).words(), "2 C(SELECT 0) Z(I)");
 }
+
+#[test]
+fn a_cancel_request_reaches_the_peer_that_has_the_client() {
+    let numbered = |id: usize| {
+        let config = Config::over(cluster(Version::V15)).general("workers", "2");
+        config.general("peer_id", &id.to_string())
+    };
+    let proxies = [1, 2, 3].map(|id| numbered(id).start());
+    let entry = |(id, proxy): (usize, &Proxy)| {
+        format!("[peers.{id}]\nhost = \"127.0.0.1\"\nport = {}\n", proxy.addr().port())
+    };
+    let peers: String = (1..).zip(&proxies).map(entry).collect();
+    for (id, proxy) in (1..).zip(&proxies) {
+        proxy.reload(&numbered(id).more(&peers));
+        assert_eq!(proxy.show("peers").len(), 3);
+    }
+    let mut direct = Session::open(addr(cluster(Version::V15)), "postgres");
+    for (has, asked) in (0..9).map(|both| (both / 3, both % 3)) {
+        let name = format!("peers{has}{asked}");
+        let params = [("application_name", name.as_str())];
+        let mut session = Session::with(proxies[has].addr(), "postgres", &params);
+        session.send(&[query("select pg_sleep(3600)")]);
+        let sql = format!(
+            "select count(*) from pg_stat_activity where application_name = '{name}' and \
+             wait_event = 'PgSleep'"
+        );
+        eventually("the statement runs", || direct.value(&sql) == "1");
+        Session::raw(proxies[asked].addr(), &cancel_request(&session.key)).rest();
+        assert_eq!(session.ready().words(), "T E(57014) Z(I)", "{name}");
+    }
+}
+
+#[test]
+fn a_key_of_a_peer_that_is_not_there_cancels_nothing() {
+    let config = Config::over(cluster(Version::V15)).general("peer_id", "5");
+    let proxy = config.start();
+    let session = proxy.open("postgres");
+    assert_eq!(session.key[1..3], [5, 0], "PgBouncer's place");
+    assert_eq!(session.key[7] & 3, 3);
+    let mut other = session.key.clone();
+    other[1] = 6;
+    Session::raw(proxy.addr(), &cancel_request(&other)).rest();
+    assert_eq!(proxy.counter("cancels"), 0);
+}

@@ -3,6 +3,7 @@
 mod cancel;
 mod lifecycle;
 mod removed;
+mod replication;
 mod moved;
 mod room;
 mod hosts;
