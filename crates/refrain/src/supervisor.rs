@@ -153,11 +153,12 @@ impl Supervisor {
             SupervisorCommand::Reload(answer) => {
                 self.state.supervising.reloading();
                 let outcome = self.reload();
+                self.state.note_reload(outcome.clone());
                 let failed = outcome.as_ref().err().map(|why| format!("Not reloaded: {why}"));
                 self.state.supervising.ready(&failed.unwrap_or_else(|| self.state.status()));
                 if let Some(answer) = answer {
                     // The client that asked may have stopped waiting.
-                    let _ = answer.send(outcome);
+                    let _ = answer.send(outcome.map(|_| ()));
                 }
             }
             SupervisorCommand::Pause => {
@@ -199,8 +200,9 @@ impl Supervisor {
         }
     }
 
-    /// Reads the configuration again. A configuration with errors changes nothing.
-    fn reload(&self) -> Result<(), String> {
+    /// Reads the configuration again. A configuration with errors changes nothing. Returns the
+    /// number of options that changed.
+    fn reload(&self) -> Result<usize, String> {
         let old = self.state.options();
         // The file may have been renamed: what follows goes to one of its old name.
         open_log(&old);
@@ -220,7 +222,7 @@ impl Supervisor {
         open_log(&new);
         log::set_level(new.general.log_level);
         self.state.reload(new, setup);
-        Ok(())
+        Ok(changes.len())
     }
 
     /// Reads the configuration and the files that it names, and checks it against the addresses

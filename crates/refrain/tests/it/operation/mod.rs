@@ -5,6 +5,7 @@ mod options;
 pub(crate) mod console;
 mod kernels;
 pub(crate) mod metrics;
+mod dashboard;
 mod log;
 mod start;
 mod samples;
