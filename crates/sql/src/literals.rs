@@ -11,8 +11,13 @@ use crate::lex::{Lexer, TokenKind};
 pub fn without_literals(text: &[u8]) -> Vec<u8> {
     let text = without_comments(text, false);
     let mut bytes = Vec::with_capacity(text.len());
+    let mut before: &[u8] = b"";
     for token in Lexer::new(&text, false) {
+        let is_behind_mark = before == b"?";
+        before = token.of(&text);
         bytes.extend_from_slice(match token.kind {
+            // SQLite's `?1`: a parameter.
+            TokenKind::Integer if is_behind_mark => before,
             TokenKind::BitText | TokenKind::Integer | TokenKind::Decimal => b"?",
             TokenKind::Unterminated => "…".as_bytes(),
             kind if kind.is_text() => b"?",
@@ -39,6 +44,7 @@ mod tests {
             "select -?, ?, ?, ?"
         );
         assert_eq!(of("select \"col 1\" -- 'ann'"), "select \"col 1\"");
+        assert_eq!(of("select ?1, 'b'2 where a = 1"), "select ?1, ?? where a = ?");
         assert_eq!(of("set x = 'never closed"), "set x = …");
         assert_eq!(of("/* 'ann' */ set x = $$no"), "set x = …");
     }

@@ -89,10 +89,11 @@ fn listings_come_sorted_and_cut_and_without_literals() {
     let (proxy, port) = started("127.0.0.1", |config| config);
     let mut session = Session::open(proxy.addr(), "postgres");
     session.run("create table t (a int)");
-    session.run("select a from t where a = 4242 or 'ann' = 'bob'");
+    // Compiled statements are kept from their second use on.
+    (0..3).for_each(|_| session.run("select a from t where a = 4242 or 'ann' = 'bob'"));
     let said = shown(port, "/api/1/show?show=stmt_cache_texts&sort=-calls&find=where&limit=5");
     assert!(said.contains("\r\nContent-Type: application/json; charset=utf-8\r\n"), "{said}");
-    assert!(said.contains("a = ? or ? = ?"), "{said}");
+    assert!(said.contains(" = ?) OR (? = ?))"), "{said}");
     assert!(!said.contains("4242") && !said.contains("ann"), "{said}");
     let said = shown(port, "/api/1/show?show=overview&show=times&show=waits&show=pools&limit=1");
     assert!(said.contains("[\"clients\",\"1\"]") && said.contains("[\"transaction\","), "{said}");
