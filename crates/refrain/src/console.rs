@@ -23,7 +23,7 @@ pub(crate) struct Glance {
     pub(crate) answer: Box<dyn FnOnce(Vec<Table>) + Send>,
 }
 
-/// What a look is at.
+/// The things that a look is at.
 pub(crate) enum Sight {
     /// Listings, by their names.
     Listings(Vec<&'static str>),

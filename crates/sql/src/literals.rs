@@ -1,13 +1,13 @@
 //! Literals: a text without them, to be shown to others than its author.
 //!
-//! What an operator sees of a statement must not have a customer's data in it, or a password. So
-//! this goes by tokens alone, and also serves for commands that nobody would prepare.
+//! An operator who sees a statement must not see a customer's data in it, or a password. So the
+//! tokens alone decide, also in commands that no client would prepare.
 
 use crate::comments::without_comments;
 use crate::lex::{Lexer, TokenKind};
 
-/// Returns a text with a question mark for each literal, and without its comments. What stands
-/// behind a quote that is never closed is left out.
+/// Returns a text with a question mark for each literal, and without its comments. The rest behind
+/// a quote that is never closed is left out.
 pub fn without_literals(text: &[u8]) -> Vec<u8> {
     let text = without_comments(text, false);
     let mut bytes = Vec::with_capacity(text.len());

@@ -96,7 +96,7 @@ async function looks(browser) {
 
   await check("the first screen", async () => {
     await page.waitForSelector("#now .tile polyline");
-    assert.equal(await text(page, "#waits"), "Nobody waits for a server.");
+    assert.equal(await text(page, "#waits"), "No client waits for a server.");
     const tiles = await page.$$eval(".tile", (all) => all.map((tile) => [tile.firstChild.textContent, tile.textContent]));
     const names = tiles.map(([name]) => name);
     for (const name of ["Transactions", "Latency p99", "Clients", "Reads answered from memory", "Servers not needed"]) {

@@ -1,4 +1,4 @@
-//! Who may see the dashboard.
+//! Access to the dashboard.
 //!
 //! At an address of this machine alone, everybody on this machine may, as they may see the metrics.
 //! A page of another site in somebody's browser must not: its requests can get here under a name

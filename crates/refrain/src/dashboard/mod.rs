@@ -4,7 +4,7 @@
 //! for listings of the console as JSON ([`json`]), once in a few seconds and only while somebody
 //! looks at it: without a request, this module does nothing. All that it serves is read-only.
 //!
-//! Who may see it is in [`access`], and `docs/dashboard.md` describes the JSON.
+//! [`access`] says who may see it, and `docs/dashboard.md` describes the JSON.
 
 mod query;
 mod json;
@@ -29,7 +29,7 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What the browser may do with the page: nothing but what comes from here.
+/// The policy that the browser gets: nothing from elsewhere, and nothing within the page itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -39,7 +39,7 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Length from which an answer is compressed, in bytes.
 const COMPRESSED_MIN: usize = 1024;
 
-/// What the dashboard is made from.
+/// The parts of the program that the dashboard shows.
 pub(crate) struct Dashboard {
     pub(crate) state: Arc<State>,
     pub(crate) pg: PgState,

@@ -312,7 +312,7 @@ function banner(now, waits) {
   const first = waits.rows[0];
   const told = first && `${now.clients_waiting} wait for a server, the first for `
     + `${time(now.longest_wait_us)}. ${first[0]}/${first[1]}: ${first[4]}.`;
-  let said = none || !first ? "Nobody waits for a server." : told;
+  let said = none || !first ? "No client waits for a server." : told;
   if (now.draining) said = "The program shuts down. " + said;
   else if (now.paused) said = "All databases are paused. " + said;
   const good = none && !now.draining && !now.paused;

@@ -1,4 +1,4 @@
-//! What stands behind the question mark of a request.
+//! The parameters of a request, behind its question mark.
 
 use crate::admin::SHOWN;
 use crate::console::Sight;
@@ -72,8 +72,8 @@ impl RowsWanted {
     }
 }
 
-/// Reads what is to be explained: a text (`sql`), a normalized query by the text that is shown of it
-/// (`template`), or a shared statement by its number.
+/// Reads what is to be explained: a text (`sql`), a normalized query by the text that is shown of
+/// it (`template`), or a shared statement by its number.
 ///
 /// # Errors
 /// The reason why it cannot be understood.

@@ -3,9 +3,9 @@
 //!
 //! One thread has all connections and never waits for one of them. A second thread writes the
 //! metrics, one text for all callers that asked in the meantime, and in the same way the parts of
-//! the dashboard, and whether the databases can be reached. Neither starts a thread, and
-//! neither relies on a resource that the system may refuse: a panic here would end the process, and
-//! with it all clients.
+//! the dashboard, and whether the databases can be reached. Neither starts a thread, and neither
+//! relies on a resource that the system may refuse: a panic here would end the process, and with it
+//! all clients.
 //!
 //! Always true, whatever a caller sends or does not read: there are at most [`CALLERS_MAX`]
 //! connections, and a new one takes the place of the oldest; a request has a maximum length
@@ -14,8 +14,8 @@
 //! end, or do not read. If the process has no file descriptor left, a caller gets one of a few that
 //! are kept for this ([`SPARES`]).
 //!
-//! Not here: TLS, passwords, keep-alive. Use a private address, or a proxy in front. Who may see the
-//! dashboard is in [`crate::dashboard`].
+//! Not here: TLS, passwords, keep-alive. Use a private address, or a proxy in front. The module
+//! [`crate::dashboard`] says who may see the dashboard.
 
 mod form;
 mod page_request;

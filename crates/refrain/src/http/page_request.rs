@@ -12,7 +12,7 @@ const PATHS: [&str; 5] = ["/", "/dashboard.css", "/dashboard.js", "/api/1/show",
 pub(crate) struct PageRequest {
     /// The path, one of those that there are.
     pub(crate) path: &'static str,
-    /// What stands behind the question mark, as it was sent.
+    /// The parameters behind the question mark, as they were sent.
     pub(crate) query: String,
     /// The header `Host`; `None` unless there is exactly one.
     pub(crate) host: Option<String>,

@@ -145,9 +145,11 @@ mod tests {
             servers: Vec::new(),
             protocol: refrain_pg::snapshot::CoreView {
                 normalized_queries,
+                time_saved_us: 0,
                 cache_rules: vec![],
                 repeats: vec![],
             },
+            connections: 0,
             logging_in: 0,
         }
     }

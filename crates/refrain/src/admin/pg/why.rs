@@ -21,7 +21,7 @@ struct Reason {
     subject: &'static str,
     answer: &'static str,
     reason: String,
-    /// What would change the answer, as TOML.
+    /// The lines that would change the answer, as TOML.
     rule: Option<String>,
 }
 
@@ -158,8 +158,7 @@ impl<'a> Case<'a> {
                 ("no", "share_servers is off".to_owned(), Some(rule))
             }
             Some(Ok(())) => {
-                let reason = "it is a read: it runs behind those of other clients while the pool is \
-                              busy";
+                let reason = "it is a read: while the pool is busy, it runs behind those of others";
                 ("yes", reason.to_owned(), None)
             }
             None => {
