@@ -131,6 +131,14 @@ table! {
     metrics_listen: Option<SocketAddr> = "127.0.0.1:9432",
         Restart, takes ["off", "[::1]:9100"], not ["on", "9432"];
 
+    /// Whether Refrain serves the dashboard, a page for people, at `metrics_listen`.
+    ///
+    /// At an address of this machine alone, such as 127.0.0.1, the page needs no login. At another
+    /// address the browser asks for a user of `admin_users` or `stats_users` and the password, and
+    /// sends them unencrypted (`docs/dashboard.md`).
+    dashboard: bool = "true",
+        Reload, takes ["false"], not ["on", "1"];
+
     /// Log format.
     ///
     /// `text` is for people; `json` writes one object per line.

@@ -25,6 +25,10 @@ impl Views for My {
         ClientView { pinned: session.reasons(), statements: session.statements.count() }
     }
 
+    fn keeps_server(session: &ClientSession) -> bool {
+        !session.reasons().is_empty()
+    }
+
     fn server_view(session: &ServerSession) -> ServerView {
         let (statements, statement_bytes) = session.slots.size();
         ServerView { statements, statement_bytes }

@@ -33,6 +33,7 @@ mod step;
 
 pub use ground::reports::logged_words;
 pub use ground::{ids, stats};
+pub use login::console::may_look;
 pub use reads::{findings, question};
 pub use refrain_cache::{Bug as CacheBug, Figures as CacheFigures, Stats as CacheStats};
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
@@ -46,7 +47,7 @@ pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
 pub use step::view::{
-    advisable, cached_replies, cached_tables, explain_cache, hba_rules, statement_clients,
+    advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge, statement_clients,
     statements,
 };
 pub use users::bug::Bug as UserBug;

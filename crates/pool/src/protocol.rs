@@ -26,6 +26,7 @@ use crate::refusal::Refusal;
 use crate::server::Server;
 use crate::settings::PoolSettings;
 use crate::side::SideEnd;
+use crate::snapshot::Extent;
 
 /// The fitness of a server without a holder for the next client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,9 +174,14 @@ pub trait Views: Parts {
         let _ = session;
         Self::ServerView::default()
     }
-    /// Returns a core's part, to look at.
-    fn view(engine: &Engine<Self>) -> Self::View {
-        let _ = engine;
+    /// True if a client keeps its server beyond a transaction.
+    fn keeps_server(session: &Self::Client) -> bool {
+        let _ = session;
+        false
+    }
+    /// Returns a core's part, to look at, as far as the extent has it.
+    fn view(engine: &Engine<Self>, extent: Extent) -> Self::View {
+        let _ = (engine, extent);
         Self::View::default()
     }
     /// Checks a client's session.

@@ -12,6 +12,37 @@ use crate::secured::Secured;
 use crate::stats::Counters;
 use crate::time::Now;
 
+/// The part of a core that a snapshot has: what a core does for it grows with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The clients that the snapshot has.
+    pub clients: Clients,
+    /// Whether the protocol's part has what grows with the texts of clients.
+    pub texts: bool,
+}
+
+impl Extent {
+    /// All there is.
+    pub const WHOLE: Self = Self { clients: Clients::All, texts: true };
+    /// Pools and servers, whose number is limited. No client is looked at.
+    pub const OUTLINE: Self = Self { clients: Clients::None, texts: false };
+    /// Pools and servers, and those of the clients that an operator looks for.
+    pub const NOTABLE: Self = Self { clients: Clients::Notable, texts: false };
+    /// Pools, servers and texts.
+    pub const TEXTS: Self = Self { clients: Clients::None, texts: true };
+}
+
+/// The clients that a snapshot has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// None.
+    None,
+    /// Clients that wait, or that keep a server, up to a limit. All are counted.
+    Notable,
+    /// Every client that is logged in.
+    All,
+}
+
 /// The state of one core at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot<P: Parts> {
@@ -23,13 +54,16 @@ pub struct Snapshot<P: Parts> {
     pub pools: Vec<PoolView<P>>,
     /// Sum of the counters of the pools that the core has closed.
     pub forgotten: Counters<P::Counters>,
-    /// The clients of the core that are logged in.
+    /// The clients of the core that are logged in, as far as the extent has them.
     pub clients: Vec<ClientView<P>>,
     /// The servers of the core.
     pub servers: Vec<ServerView<P>>,
     /// The protocol's part.
     pub protocol: P::View,
-    /// Number of connections still at their login, including those that send a cancel request.
+    /// Number of connections of clients, at their login or logged in.
+    pub connections: u32,
+    /// Number of connections still at their login, including those that send a cancel request; zero
+    /// if no client was looked at.
     pub logging_in: u32,
 }
 
@@ -50,6 +84,8 @@ pub struct PoolView<P: Parts> {
     pub server_database: Arc<str>,
     /// Whether the pool is paused.
     pub paused: bool,
+    /// Number of clients that are logged in and do not wait; zero if no client was looked at.
+    pub active: u32,
     /// Number of clients that wait for a server.
     pub waiting: u32,
     /// Number of other cores that have asked this core for a server.
@@ -173,6 +209,7 @@ impl<P: Parts> Snapshot<P> {
             clients: self.clients.into_iter().map(|view| view.of_another(client)).collect(),
             servers: self.servers.into_iter().map(|view| view.of_another(server)).collect(),
             protocol: Q::View::default(),
+            connections: self.connections,
             logging_in: self.logging_in,
         }
     }
@@ -188,6 +225,7 @@ impl<P: Parts> PoolView<P> {
             host: self.host,
             server_database: self.server_database,
             paused: self.paused,
+            active: self.active,
             waiting: self.waiting,
             asking: self.asking,
             max_wait_us: self.max_wait_us,

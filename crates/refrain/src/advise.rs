@@ -140,7 +140,7 @@ impl Advice {
 }
 
 /// Returns a string as TOML has it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {

@@ -56,6 +56,7 @@ Examples:
   Watch a running Refrain:
       psql -h localhost -p 6432 -U postgres refrain -c 'SHOW POOLS'
       curl http://localhost:9432/metrics
+      and http://localhost:9432/ in a browser
 
   See which reads a cache would answer best:
       refrain advise
@@ -412,6 +413,7 @@ fn welcome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  connect      psql -h {host} -p {port}")?;
     writeln!(out, "  look inside  psql -h {host} -p {port} refrain -c 'SHOW POOLS'")?;
     if let Some(metrics) = program.metrics() {
+        writeln!(out, "  dashboard    http://{metrics}/")?;
         writeln!(out, "  metrics      curl http://{metrics}/metrics")?;
     }
     writeln!(out, "  PostgreSQL   refrain postgres://user@localhost/dbname serves that instead")?;

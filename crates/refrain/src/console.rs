@@ -9,6 +9,32 @@ use std::sync::Arc;
 
 use refrain_pool::ids::ClientSerial;
 
+/// A call at the thread that answers.
+pub(crate) enum Call {
+    /// A client's query.
+    Client(Question),
+    /// A look of the dashboard.
+    Dashboard(Glance),
+}
+
+/// A look of the dashboard at the program: all tables are of one moment.
+pub(crate) struct Glance {
+    pub(crate) at: Sight,
+    pub(crate) answer: Box<dyn FnOnce(Vec<Table>) + Send>,
+}
+
+/// The things that a look is at.
+pub(crate) enum Sight {
+    /// Listings, by their names.
+    Listings(Vec<&'static str>),
+    /// The reasons for which a text is prepared, shared and cached, or not.
+    Text(String),
+    /// The same for the normalized query that is shown as this text.
+    Template(String),
+    /// The same for the shared statement of this number.
+    Statement(u64),
+}
+
 /// A query of a client of the console.
 pub(crate) struct Question {
     pub(crate) client: ClientSerial,

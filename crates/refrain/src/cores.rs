@@ -15,7 +15,7 @@ use refrain_pool::ids::Core;
 use refrain_pool::lobby::Lobby;
 use refrain_pool::process::Process;
 use refrain_pool::shared::Shared;
-use refrain_pool::snapshot::Snapshot;
+use refrain_pool::snapshot::{Extent, Snapshot};
 use refrain_pool::{Engine, Now};
 
 use crate::loads::Loads;
@@ -50,8 +50,8 @@ impl<P: Served> Cores<P> {
     }
 
     /// Returns a snapshot of each core, in the order of the cores.
-    pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot<P>> {
-        let mut snapshots = self.look(timeout, Engine::snapshot);
+    pub(crate) fn snapshots(&self, timeout: Duration, extent: Extent) -> Vec<Snapshot<P>> {
+        let mut snapshots = self.look(timeout, move |engine, now| engine.snapshot_of(now, extent));
         snapshots.sort_by_key(|snapshot| snapshot.core);
         snapshots
     }
@@ -61,7 +61,7 @@ impl<P: Served> Cores<P> {
     pub(crate) fn look<T: Send + 'static>(
         &self,
         timeout: Duration,
-        see: fn(&Engine<P>, Now) -> T,
+        see: impl Fn(&Engine<P>, Now) -> T + Copy + Send + 'static,
     ) -> Vec<T> {
         let (answer, answers) = mpsc::channel();
         let cores = self.post.cores();
@@ -100,7 +100,7 @@ pub(crate) trait AnyCores: Send + Sync {
     /// Whether the cores serve databases with this backend.
     fn serves(&self, backend: Backend) -> bool;
     /// Returns a snapshot of each core. What is PostgreSQL's alone is empty.
-    fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot>;
+    fn any_snapshots(&self, timeout: Duration, extent: Extent) -> Vec<refrain_pg::Snapshot>;
     /// Returns the number of cores that answer within this time.
     fn answering(&self, timeout: Duration) -> usize;
     /// Returns the databases of which no host may serve, as far as is known.
@@ -152,8 +152,8 @@ impl<P: Served> AnyCores for Cores<P> {
         P::serves(backend)
     }
 
-    fn any_snapshots(&self, timeout: Duration) -> Vec<refrain_pg::Snapshot> {
-        let snapshots = self.snapshots(timeout).into_iter();
+    fn any_snapshots(&self, timeout: Duration, extent: Extent) -> Vec<refrain_pg::Snapshot> {
+        let snapshots = self.snapshots(timeout, extent).into_iter();
         snapshots.map(|one| one.of_another(P::client_view_of, P::server_view_of)).collect()
     }
 

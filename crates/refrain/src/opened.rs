@@ -4,7 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::{mem, thread};
 
 use refrain_config::{DriverChoice, General, Options, Workers};
@@ -108,6 +108,7 @@ impl Opened {
             handles: Handles::new(mem::take(&mut self.held)),
             metrics: MetricsSocket::default(),
             supervising,
+            reloaded: Mutex::default(),
         })
     }
 

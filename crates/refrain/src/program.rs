@@ -14,7 +14,10 @@ use refrain_pg::parts::Pg;
 use refrain_pool::ids::Core;
 use refrain_pool::message::CoreMessage;
 
+use crate::console::Call;
 use crate::cores::Cores;
+use crate::dashboard::Dashboard;
+use crate::http::Bound;
 use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
@@ -121,15 +124,14 @@ pub(crate) fn start_with(
     let (post, cancel) = (Arc::clone(&pg.cores.post), canceller(&pg.cores));
     let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
     let elders = Arc::<Elders>::default();
-    let (peers, of_cores) = (Peers::new(&state), Arc::clone(&elders));
-    let helpers = Helpers { post, files, questions, parser_queue, elders: of_cores, peers };
+    let (console, peers) = (questions.clone(), Peers::new(&state));
+    let elders_of_cores = Arc::clone(&elders);
+    let helpers = Helpers { post, files, questions, parser_queue, elders: elders_of_cores, peers };
     let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
     let shared = Shared { state: &state, gate, commands: &commands };
     admin::open(Arc::clone(&state), pg_state.clone(), commands.clone(), asked)?;
     if let Some(bound) = opened.metrics {
-        let (of, reached) = (Arc::clone(&state), Arc::clone(&state));
-        let text = move |form| metrics::text(form, &of, &pg_state);
-        http::serve(bound, Arc::clone(&state), text, move || ready::obstacles(&reached))?;
+        serve_http(bound, &state, pg_state, console)?;
     }
     let mut threads = Threads::default();
     threads.start(shared, pg, helpers)?;
@@ -144,6 +146,21 @@ pub(crate) fn start_with(
     state.supervising.ready(&state.status());
     let supervisor = Supervisor::new(state, source, ordered, threads.0);
     Ok(Program { supervisor, commands, addresses, metrics, parser, _pid_file: pid_file })
+}
+
+/// Serves the metrics and the dashboard.
+fn serve_http(
+    bound: Bound,
+    state: &Arc<State>,
+    pg: PgState,
+    console: Sender<Call>,
+) -> io::Result<()> {
+    let (of, reached) = (Arc::clone(state), Arc::clone(state));
+    let address = bound.address;
+    let dashboard = Dashboard { state: Arc::clone(state), pg: pg.clone(), console, address };
+    let text = move |form| metrics::text(form, &of, &pg);
+    let obstacles = move || ready::obstacles(&reached);
+    http::serve(bound, Arc::clone(state), text, obstacles, move |asked| dashboard.answer(asked))
 }
 
 /// Returns a function that cancels what a client does, on whatever core.
@@ -316,7 +333,7 @@ mod tests {
         let metrics = program.metrics().unwrap();
         assert!(get(metrics, "/healthz").starts_with("HTTP/1.1 200"));
         assert!(get(metrics, "/metrics").contains("\nrefrain_cores_answering 2\n"));
-        assert!(get(metrics, "/").starts_with("HTTP/1.1 404"));
+        assert!(get(metrics, "/x").starts_with("HTTP/1.1 404"));
         let Address::Tcp(address) = program.addresses()[0].clone() else { panic!() };
         program.commands().send(SupervisorCommand::Drain).unwrap();
         program.wait().unwrap();

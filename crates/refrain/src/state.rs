@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use refrain_config::{Database, Options};
@@ -39,6 +39,16 @@ pub(crate) struct State {
     pub(crate) handles: Handles,
     pub(crate) metrics: MetricsSocket,
     pub(crate) supervising: Supervising,
+    /// The last reload of the configuration.
+    pub(crate) reloaded: Mutex<Option<Reloaded>>,
+}
+
+/// A reload of the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct Reloaded {
+    pub(crate) at: Now,
+    /// The number of options that changed, or why none did.
+    pub(crate) outcome: Result<usize, String>,
 }
 
 /// Whether the socket of the metrics is another program's by now.
@@ -81,6 +91,17 @@ impl State {
     /// Returns the options in force.
     pub(crate) fn options(&self) -> Arc<Options> {
         self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes a reload of the configuration.
+    pub(crate) fn note_reload(&self, outcome: Result<usize, String>) {
+        let reloaded = Reloaded { at: self.clock.now(), outcome };
+        *self.reloaded.lock().unwrap_or_else(PoisonError::into_inner) = Some(reloaded);
+    }
+
+    /// Returns the last reload of the configuration, if there was one.
+    pub(crate) fn last_reload(&self) -> Option<Reloaded> {
+        self.reloaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts new options into force, and the files that they name.

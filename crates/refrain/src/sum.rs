@@ -44,6 +44,7 @@ pub(crate) fn counters<P: Parts + Clone>(
 
 fn add<P: Parts>(sum: &mut PoolView<P>, part: &PoolView<P>) {
     sum.paused |= part.paused;
+    sum.active += part.active;
     sum.waiting += part.waiting;
     sum.max_wait_us = sum.max_wait_us.max(part.max_wait_us);
     sum.servers_shared += part.servers_shared;

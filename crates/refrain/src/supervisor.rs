@@ -167,11 +167,12 @@ impl Supervisor {
             SupervisorCommand::Reload(answer) => {
                 self.state.supervising.reloading();
                 let outcome = self.reload();
+                self.state.note_reload(outcome.clone());
                 let failed = outcome.as_ref().err().map(|why| format!("Not reloaded: {why}"));
                 self.state.supervising.ready(&failed.unwrap_or_else(|| self.state.status()));
                 if let Some(answer) = answer {
                     // The client that asked may have stopped waiting.
-                    let _ = answer.send(outcome);
+                    let _ = answer.send(outcome.map(|_| ()));
                 }
             }
             SupervisorCommand::Set(assignment, answer) => {
@@ -217,8 +218,9 @@ impl Supervisor {
         }
     }
 
-    /// Reads the configuration again. A configuration with errors changes nothing.
-    fn reload(&mut self) -> Result<(), String> {
+    /// Reads the configuration again. A configuration with errors changes nothing. Returns the
+    /// number of options that changed.
+    fn reload(&mut self) -> Result<usize, String> {
         let old = self.state.options();
         // The file may have been renamed: what follows goes to one of its old name.
         open_log(&old);
@@ -238,7 +240,7 @@ impl Supervisor {
         open_log(&new);
         self.set.clear();
         self.put_into_force(new, setup);
-        Ok(())
+        Ok(changes.len())
     }
 
     /// Sets an option, beside those that were set since the last reload. Returns what there is to

@@ -28,6 +28,7 @@ mod name;
 pub mod lex;
 
 pub mod comments;
+pub mod literals;
 
 pub mod hint;
 

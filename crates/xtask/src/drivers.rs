@@ -119,6 +119,13 @@ fn node_tools() -> Result<Command> {
     Ok(node_with(&provision::node_tools()?, "tools/tools.js"))
 }
 
+/// Returns the command of the script that looks at the dashboard in Chromium.
+pub(crate) fn dashboard(page: &str) -> Result<Command> {
+    let mut command = node_with(&provision::node_dashboard()?, "dashboard/dashboard.js");
+    command.env("DASHBOARD", page).env("CHROMIUM", provision::chromium()?);
+    Ok(command)
+}
+
 fn node_with(packages: &Path, script: &str) -> Command {
     let mut command = Command::new("node");
     command.arg("--no-deprecation").arg(workspace::root().join("drivers/node").join(script));

@@ -104,6 +104,8 @@ pub fn libraries() -> Result<()> {
     timed("Django's own tests", || source_of("Django"))?;
     timed("Node driver", node)?;
     timed("Node tools", node_tools)?;
+    timed("Node packages for the dashboard", node_dashboard)?;
+    timed("Chromium", chromium)?;
     timed("Go driver", go)?;
     timed("Go driver for the console", go_console)?;
     timed("Go drivers for SQLite", go_with_sqlite)?;
@@ -240,6 +242,18 @@ pub fn node() -> Result<PathBuf> {
 /// Returns the folder of the packages of `drivers/node/tools`.
 pub fn node_tools() -> Result<PathBuf> {
     node_with("node-tools", &drivers().join("node/tools"))
+}
+
+/// Returns the folder of the packages of `drivers/node/dashboard`.
+pub fn node_dashboard() -> Result<PathBuf> {
+    node_with("node-dashboard", &drivers().join("node/dashboard"))
+}
+
+/// Returns Chromium, which is Debian's.
+pub fn chromium() -> Result<PathBuf> {
+    let path = PathBuf::from("/usr/bin/chromium");
+    program(&path, "chromium")?;
+    Ok(path)
 }
 
 /// Returns the folder that has the packages of another folder's `package-lock.json`.

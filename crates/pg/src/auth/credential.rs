@@ -171,7 +171,7 @@ impl Credential {
     }
 
     /// Checks a password that was sent in the clear.
-    pub(super) fn check_password(&self, sent: Password) -> Option<Secret> {
+    pub(crate) fn check_password(&self, sent: Password) -> Option<Secret> {
         let same = match &self.kind {
             Kind::Password(password) => password.same(&sent).into(),
             Kind::Md5(hash) => hash.bytes().ct_eq(Md5Hash::of(&sent, &self.user).bytes()).into(),

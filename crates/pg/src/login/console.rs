@@ -7,10 +7,11 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 
-use crate::auth::{AuthStep, Authenticated};
+use crate::auth::{AuthStep, Authenticated, Password};
 use crate::console::session::Session;
 use crate::engine::ClientLogin;
 use crate::state::client::login::LoginRequest;
+use crate::state::parts::Shared;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
 /// commands the console understands.
@@ -85,6 +86,19 @@ impl ClientLogin<'_, '_> {
             client.session.login.let_in_to_console(authenticated, name, session);
         }
     }
+}
+
+/// Whether a user may look at the console and has this password. Users whom only a database knows
+/// are unknown here: nobody waits for its answer.
+pub fn may_look(shared: &Shared, user: &str, password: &str) -> bool {
+    let options = shared.options();
+    let credential = match options.secret(user) {
+        Some(secret) => shared.protocol.configured_credential(user, secret),
+        None => shared.protocol.unknown_credential(user, false),
+    };
+    let password = Password::new(password);
+    let is_right = password.is_some_and(|sent| credential.check_password(sent).is_some());
+    is_right && rights(&options.general, user) != Rights::Nothing
 }
 
 /// Returns the rights of a user at the console.

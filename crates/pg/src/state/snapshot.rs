@@ -71,6 +71,8 @@ pub struct ServerSessionView {
 pub struct CoreView {
     /// The normalized queries that it has seen.
     pub normalized_queries: Vec<NormalizedQueryRow>,
+    /// Time that its normalized queries saved, in microseconds; negative if they were slower.
+    pub time_saved_us: i64,
     /// The rules of the cache that apply to its pools.
     pub cache_rules: Vec<CacheRuleRow>,
     /// The texts whose requests are repeated.
@@ -144,6 +146,23 @@ pub struct CacheVerdict {
     pub tables: Vec<String>,
     /// The reason of the verdict.
     pub reason: String,
+}
+
+/// What is known of a text in a pool.
+#[derive(Clone, Debug)]
+pub struct TextVerdict {
+    /// The pool's database.
+    pub database: Arc<str>,
+    /// The pool's user.
+    pub user: Arc<str>,
+    /// Whether the text is a read, or why not; `None` while no server was asked.
+    pub read: Option<Result<(), &'static str>>,
+    /// Whether the cache would keep the replies if a rule were there.
+    pub could_be_kept: Kept,
+    /// Why not, or why that is not known.
+    pub reason: String,
+    /// The text that stands for all that differ from it only in literals.
+    pub canonical: String,
 }
 
 /// A statement of the registry, for `SHOW STATEMENTS`.

@@ -13,6 +13,7 @@ use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::refusal::Refusal;
 use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
+use refrain_pool::snapshot::Extent;
 use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
 
 use crate::engine::{Asking, ClientLogin, Step};
@@ -167,12 +168,18 @@ impl Views for Pg {
         view::server_view(session)
     }
 
-    fn view(engine: &Engine) -> CoreView {
+    fn keeps_server(session: &ClientSession) -> bool {
+        !session.pins.is_empty()
+    }
+
+    fn view(engine: &Engine, extent: Extent) -> CoreView {
         let pools = || engine.core_state.pools();
+        let with_texts = || pools().filter(|_| extent.texts);
         CoreView {
-            normalized_queries: pools().flat_map(view::normalized_queries).collect(),
+            normalized_queries: with_texts().flat_map(view::normalized_queries).collect(),
+            time_saved_us: pools().map(view::time_saved_us).sum(),
             cache_rules: pools().flat_map(view::cache_rules).collect(),
-            repeats: pools().flat_map(view::repeats).collect(),
+            repeats: with_texts().flat_map(view::repeats).collect(),
         }
     }
 

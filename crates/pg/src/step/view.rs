@@ -25,7 +25,7 @@ use crate::state::replication::{Relay, Replication};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
     CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, Kept, NormalizedQueryRow,
-    RepeatedRow, ServerSessionView, StatementView,
+    RepeatedRow, ServerSessionView, StatementView, TextVerdict,
 };
 use crate::statements::statement::Statement;
 use crate::statements::verdict::Read;
@@ -70,6 +70,9 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     let verdict = |pool: &Arc<PoolShared>| {
         let cache = options.cache.of(&pool.database, &pool.user);
+        if !cache.keeps() {
+            return None;
+        }
         let known = known(shared, pool, &canonical);
         let tables = known.as_ref().map(|statement| statement.relations().reads());
         let asks = Asks { canonical: &canonical, reads: tables.as_deref(), application: None };
@@ -87,7 +90,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
             _ => kept(&text, seed, known.as_ref(), pool, found.as_ref()),
         };
         let tables = tables.iter().flat_map(|tables| tables.iter());
-        cache.keeps().then(|| CacheVerdict {
+        Some(CacheVerdict {
             database: pool.database.clone(),
             user: pool.user.clone(),
             kept,
@@ -98,6 +101,41 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     };
     pools.iter().filter_map(verdict).collect()
 }
+
+/// Returns for pools of PostgreSQL's protocol what is known of a text: whether it is a read, and
+/// whether a rule of the cache would keep its replies. `only` is the database and the user of the
+/// pool; without it, the first pools by their names are looked at.
+pub fn judge(shared: &Shared, text: &str, only: Option<(&str, &str)>) -> Vec<TextVerdict> {
+    let seed = shared.protocol.registry.seed();
+    let text = without_comments(text.trim().as_bytes(), false);
+    let canonical = texts::canonical_of(seed, &text);
+    let any = rule_of_hint(None, Hint::default());
+    let verdict = |pool: &Arc<PoolShared>| {
+        let known = known(shared, pool, &canonical);
+        let changes = pool.protocol.schema_changes();
+        let could = kept(&text, seed, known.as_ref(), pool, Some(&any));
+        let scan = refrain_sql::scan_with(&text, false);
+        let read = match known.as_ref().and_then(|known| known.verdict.known(changes)) {
+            _ if !may_be_read(&scan) => Some(Err(Objection::Kind.reason().text)),
+            verdict => verdict.map(|it| it.map(drop).map_err(|it| it.reason().text)),
+        };
+        TextVerdict {
+            database: pool.database.clone(),
+            user: pool.user.clone(),
+            read,
+            could_be_kept: could.0,
+            reason: could.1,
+            canonical: String::from_utf8_lossy(&canonical).into_owned(),
+        }
+    };
+    let mut pools: Vec<_> = shared.pools();
+    pools.retain(|it| only.is_none_or(|name| name == (&*it.database, &*it.user)));
+    pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
+    pools.iter().take(JUDGED_MAX).map(verdict).collect()
+}
+
+/// Most pools for which a text is judged: each is a walk over all statements.
+const JUDGED_MAX: usize = 16;
 
 /// Returns those of the texts that are repeated for which a rule of the cache would keep replies,
 /// and none does yet. A text of which that is not known is not among them.
@@ -267,6 +305,13 @@ fn application(settings: &Settings) -> String {
 /// Returns the rows of a pool's normalized queries.
 pub(crate) fn normalized_queries(pool: &Pool) -> impl Iterator<Item = NormalizedQueryRow> {
     pool.protocol.normalized_queries.iter().map(|normalized| normalized_query_row(pool, normalized))
+}
+
+/// Returns the time that the normalized queries of a pool saved, in microseconds; negative if they
+/// took longer than as sent.
+pub(crate) fn time_saved_us(pool: &Pool) -> i64 {
+    let variants = pool.protocol.normalized_queries.iter().flat_map(|query| &query.variants);
+    variants.map(|variant| variant.comparison.saved_us).sum()
 }
 
 /// Returns the rules of the cache that apply to a pool.

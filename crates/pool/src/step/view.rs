@@ -1,41 +1,90 @@
 //! Makes a [`Snapshot`] of a core, for the console and the metrics.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::{Connection, Connections};
 use crate::core_state::CoreState;
 use crate::engine::Engine;
+use crate::ids::PoolId;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
 use crate::snapshot::{
-    ClientView, ClientViewState, PoolView, ServerView, ServerViewState, Snapshot,
+    ClientView, ClientViewState, Clients, Extent, PoolView, ServerView, ServerViewState, Snapshot,
 };
 use crate::time::Now;
 
+/// Most clients of a snapshot that has the notable ones.
+const NOTABLE_MAX: usize = 256;
+
+/// The clients that were looked at.
+struct Looked<P: Protocol> {
+    clients: Vec<ClientView<P>>,
+    /// Clients that do not wait, by their pool.
+    active: HashMap<PoolId, u32>,
+    logged_in: u32,
+}
+
 impl<P: Protocol> Engine<P> {
-    /// Returns a snapshot of this core.
+    /// Returns a snapshot of the whole core.
     pub fn snapshot(&self, now: Now) -> Snapshot<P> {
-        let clients: Vec<_> = self
-            .connections
-            .clients()
-            .filter_map(|c| client_view(&self.core_state, &self.connections, c))
-            .collect();
-        let known = u32::try_from(clients.len()).unwrap_or(u32::MAX);
+        self.snapshot_of(now, Extent::WHOLE)
+    }
+
+    /// Returns a snapshot of a part of this core.
+    pub fn snapshot_of(&self, now: Now, extent: Extent) -> Snapshot<P> {
+        let Looked { clients, active, logged_in } = self.look_at_clients(extent.clients);
+        let connections = u32::try_from(self.clients).unwrap_or(u32::MAX);
+        let logging_in = match extent.clients {
+            Clients::None => 0,
+            Clients::Notable | Clients::All => connections.saturating_sub(logged_in),
+        };
+        let pool_view = |pool: &Pool<P>| {
+            let active = active.get(&pool.shared.id).copied().unwrap_or(0);
+            self.pool_view(pool, now, active)
+        };
         Snapshot {
             core: self.core_state.core,
             now,
-            pools: self.core_state.pools().map(|pool| self.pool_view(pool, now)).collect(),
+            pools: self.core_state.pools().map(pool_view).collect(),
             forgotten: self.core_state.forgotten.clone(),
             clients,
             servers: self.connections.servers().filter_map(|s| self.server_view(s)).collect(),
-            protocol: P::view(self),
-            logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
+            protocol: P::view(self, extent),
+            connections,
+            logging_in,
         }
     }
 
-    fn pool_view(&self, pool: &Pool<P>, now: Now) -> PoolView<P> {
+    /// Looks at every client, unless none is wanted.
+    fn look_at_clients(&self, wanted: Clients) -> Looked<P> {
+        let mut looked = Looked { clients: Vec::new(), active: HashMap::new(), logged_in: 0 };
+        let clients = self.connections.clients().filter(|_| wanted != Clients::None);
+        for client in clients {
+            let phase = P::phase(&client.session);
+            if !matches!(phase, Phase::Ready | Phase::Console) {
+                continue;
+            }
+            looked.logged_in += 1;
+            let waits = client.waiting_for == WaitingFor::Server;
+            if phase == Phase::Ready && !waits {
+                *looked.active.entry(client.pool).or_default() += 1;
+            }
+            let is_notable = || {
+                let room = looked.clients.len() < NOTABLE_MAX;
+                room && (waits || P::keeps_server(&client.session))
+            };
+            if wanted == Clients::All || is_notable() {
+                let view = client_view(&self.core_state, &self.connections, client);
+                looked.clients.extend(view);
+            }
+        }
+        looked
+    }
+
+    fn pool_view(&self, pool: &Pool<P>, now: Now, active: u32) -> PoolView<P> {
         let first = pool.waiters.first_client().map(|conn| self.connections.get(conn));
         let max_wait_us = match first {
             Some(Connection::Client(client)) => now.since(client.waiting),
@@ -58,6 +107,7 @@ impl<P: Protocol> Engine<P> {
             host: pool.settings.host.clone(),
             server_database: pool.server_database().into(),
             paused: pool.choice.paused,
+            active,
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
             asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
             max_wait_us,

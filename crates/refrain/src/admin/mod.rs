@@ -22,13 +22,17 @@ mod pgbouncer;
 mod own;
 mod sharing;
 mod summary;
+mod overview;
 mod pg;
 mod show;
 #[cfg(feature = "sqlite")]
 mod select;
 mod asked;
+mod glance;
 mod set;
 mod commands;
+
+pub(crate) use glance::SHOWN;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -39,9 +43,10 @@ use asked::Outcome;
 use averages::Averages;
 use refrain_pg::{ServerView, Snapshot};
 use refrain_pool::ids::ClientSerial;
+use refrain_pool::snapshot::Extent;
 use view::View;
 
-use crate::console::{Answer, Part, Question, Refusal};
+use crate::console::{Answer, Call, Part, Question, Refusal};
 use crate::pg::PgState;
 use crate::state::State;
 use crate::supervisor::SupervisorCommand;
@@ -120,7 +125,7 @@ pub(crate) fn open(
     state: Arc<State>,
     pg: PgState,
     commands: Sender<SupervisorCommand>,
-    questions: Receiver<Question>,
+    questions: Receiver<Call>,
 ) -> io::Result<()> {
     let averages = Averages::new(state.clock.now());
     let desk = Desk { state, pg, commands, averages, waiting: Vec::new() };
@@ -132,16 +137,17 @@ pub(crate) fn open(
 }
 
 impl Desk {
-    fn run(mut self, questions: &Receiver<Question>) {
+    fn run(mut self, questions: &Receiver<Call>) {
         loop {
             let poll_timeout = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
             match questions.recv_timeout(poll_timeout) {
-                Ok(question) => self.answer(question),
+                Ok(Call::Client(question)) => self.answer(question),
+                Ok(Call::Dashboard(glance)) => glance::answer(&self, glance),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.averages.is_due(self.state.clock.now()) {
-                let view = self.view();
+                let view = View::of(&self.state, &self.pg, &self.averages, Extent::OUTLINE);
                 let (totals, sums) = (view.totals(), view.sums());
                 self.averages.roll(self.state.clock.now(), totals, sums);
             }
@@ -168,7 +174,7 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.pg.snapshots(SNAPSHOT_TIMEOUT);
+        let snapshots = self.pg.snapshots(SNAPSHOT_TIMEOUT, Extent::WHOLE);
         let paused = self.state.is_paused();
         self.give_up(|wait| wait.is_pause_of_all() && !paused);
         let over = |waiting: &mut Waiting| {

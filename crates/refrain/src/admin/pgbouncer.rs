@@ -79,7 +79,7 @@ pub(super) const POOLS: Listing<PoolRow> = Listing {
         let row = |pool: super::view::Pool| PoolRow {
             database: pool.sum.database.to_string(),
             user: pool.sum.user.to_string(),
-            cl_active: pool.clients_active.into(),
+            cl_active: pool.sum.active.into(),
             cl_waiting: pool.sum.waiting.into(),
             sv_active: pool.servers(ServerViewState::Active),
             sv_being_canceled: pool.servers(ServerViewState::Cancelling),

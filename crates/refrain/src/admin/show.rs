@@ -4,7 +4,7 @@
 use super::pg::sqlite;
 use super::pg::{autoprepare, cache, hosts, logins, prepared};
 use super::table::{Listing, Pair, Show, text};
-use super::{own, pgbouncer, sharing, sockets, summary};
+use super::{overview, own, pgbouncer, sharing, sockets, summary};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
@@ -30,6 +30,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("lists", &pgbouncer::LISTS),
     ("mem", &pgbouncer::MEM),
     ("options", &own::OPTIONS),
+    ("overview", &overview::OVERVIEW),
     ("peer_pools", &pgbouncer::PEER_POOLS),
     ("peers", &pgbouncer::PEERS),
     ("pins", &sockets::PINS),
@@ -50,9 +51,12 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     #[cfg(feature = "sqlite")]
     ("stmt_cache_texts", &sqlite::STMT_CACHE_TEXTS),
     ("summary", &summary::SUMMARY),
+    ("times", &overview::TIMES),
     ("totals", &pgbouncer::TOTALS),
     ("users", &pgbouncer::USERS),
     ("version", &pgbouncer::VERSION),
+    ("waits", &overview::WAITS),
+    ("warnings", &overview::WARNINGS),
 ];
 
 /// Settings that drivers ask for when they connect, with PgBouncer's values.

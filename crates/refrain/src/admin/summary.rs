@@ -75,7 +75,7 @@ fn servers(pools: &[Pool]) -> String {
 }
 
 /// True if all servers that the pool may have are there, and none is idle.
-fn is_at_limit(pool: &Pool) -> bool {
+pub(super) fn is_at_limit(pool: &Pool) -> bool {
     let idle = pool.servers(ServerViewState::Idle);
     idle == 0 && pool.all_servers() >= u64::from(pool.sum.size)
 }

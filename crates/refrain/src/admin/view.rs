@@ -7,7 +7,7 @@ use refrain_config::Options;
 use refrain_pg::{ClientView, PoolView, ServerView, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::ids::Core;
-use refrain_pool::snapshot::{ClientViewState, ServerViewState};
+use refrain_pool::snapshot::{ClientViewState, Extent, ServerViewState};
 
 use super::SNAPSHOT_TIMEOUT;
 use super::averages::{self, Averages, Figures, Sums, Totals};
@@ -29,7 +29,6 @@ pub(super) struct View<'a> {
 pub(super) struct Pool {
     /// The parts of all cores, added up.
     pub(super) sum: PoolView,
-    pub(super) clients_active: u32,
     /// Servers by state, in the order of [`SERVER_STATES`].
     servers: [u32; SERVER_STATES.len()],
 }
@@ -56,9 +55,19 @@ impl Pool {
 }
 
 impl<'a> View<'a> {
-    /// Takes a snapshot of every core.
+    /// Takes a snapshot of the whole of every core.
     pub(super) fn new(state: &'a State, pg: &'a PgState, averages: &'a Averages) -> Self {
-        let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT);
+        Self::of(state, pg, averages, Extent::WHOLE)
+    }
+
+    /// Takes a snapshot of a part of every core.
+    pub(super) fn of(
+        state: &'a State,
+        pg: &'a PgState,
+        averages: &'a Averages,
+        extent: Extent,
+    ) -> Self {
+        let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT, extent);
         Self { state, pg, averages, options: state.options(), now: state.clock.now(), snapshots }
     }
 
@@ -79,15 +88,9 @@ impl<'a> View<'a> {
 
     /// Returns the pools, by database and user.
     pub(super) fn pools(&self) -> Vec<Pool> {
-        let pool = |(key, sum)| (key, Pool { sum, clients_active: 0, servers: [0; 5] });
+        let pool = |(key, sum)| (key, Pool { sum, servers: [0; 5] });
         let mut pools: BTreeMap<Key, Pool> =
             sum::pools(&self.snapshots).into_iter().map(pool).collect();
-        for (_, client) in self.clients().filter(|(_, c)| c.state == ClientViewState::Active) {
-            let key = (Arc::clone(&client.database), Arc::clone(&client.pool_user));
-            if let Some(pool) = pools.get_mut(&key) {
-                pool.clients_active += 1;
-            }
-        }
         for (_, server) in self.servers() {
             let key = (Arc::clone(&server.database), Arc::clone(&server.user));
             let state = SERVER_STATES.iter().position(|state| *state == server.state);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use httparse::{EMPTY_HEADER, Error};
 
 use super::form::Form;
+use super::page_request::PageRequest;
 
 /// Maximum length of a request up to the end of its headers, in bytes.
 const HEAD_MAX: usize = 8 << 10;
@@ -15,7 +16,7 @@ const HEAD_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 
 /// The page that a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The metrics, in this form.
     Metrics(Form),
@@ -23,6 +24,8 @@ pub(super) enum Wanted {
     Health,
     /// Whether the program accepts clients and each database has a host that may serve.
     Readiness,
+    /// A part of the dashboard.
+    Dashboard(Arc<PageRequest>),
 }
 
 /// The state of an exchange.
@@ -62,13 +65,9 @@ impl Exchange {
     }
 
     /// Answers the request.
-    pub(super) fn answer(&mut self, status: Status, body: &Arc<[u8]>) {
-        if let Self::Asked { with_body, wanted } = *self {
-            let form = match wanted {
-                Wanted::Metrics(form) => form,
-                Wanted::Health | Wanted::Readiness => Form::default(),
-            };
-            *self = Self::Answering(Answer::new(status, form, body, with_body));
+    pub(super) fn answer(&mut self, status: Status, headers: &str, body: &Arc<[u8]>) {
+        if let Self::Asked { with_body, .. } = *self {
+            *self = Self::Answering(Answer::new(status, headers, body, with_body));
         }
     }
 
@@ -98,11 +97,10 @@ impl Exchange {
 }
 
 impl Answer {
-    fn new(status: Status, form: Form, body: &Arc<[u8]>, with_body: bool) -> Self {
+    fn new(status: Status, headers: &str, body: &Arc<[u8]>, with_body: bool) -> Self {
         let Status { line, more } = status;
         let head = format!(
-            "HTTP/1.1 {line}\r\n{}Content-Length: {}\r\nConnection: close\r\n{more}\r\n",
-            form.headers(),
+            "HTTP/1.1 {line}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n{more}\r\n",
             body.len()
         );
         let body = if with_body { Arc::clone(body) } else { Arc::default() };
@@ -118,8 +116,8 @@ impl Answer {
 }
 
 /// The status line of an answer, and headers that belong to it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Status {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Status {
     line: &'static str,
     more: &'static str,
 }
@@ -128,10 +126,15 @@ const fn status(line: &'static str) -> Status {
     Status { line, more: "" }
 }
 
-pub(super) const OK: Status = status("200 OK");
-pub(super) const UNAVAILABLE: Status = status("503 Service Unavailable");
-const BAD: Status = status("400 Bad Request");
-const UNKNOWN: Status = status("404 Not Found");
+pub(crate) const OK: Status = status("200 OK");
+pub(crate) const UNAVAILABLE: Status = status("503 Service Unavailable");
+pub(crate) const BAD: Status = status("400 Bad Request");
+pub(crate) const LOGIN_NEEDED: Status = Status {
+    line: "401 Unauthorized",
+    more: "WWW-Authenticate: Basic realm=\"Refrain\", charset=\"UTF-8\"\r\n",
+};
+pub(crate) const FORBIDDEN: Status = status("403 Forbidden");
+pub(crate) const UNKNOWN: Status = status("404 Not Found");
 const NOT_ALLOWED: Status = Status { line: "405 Method Not Allowed", more: "Allow: GET, HEAD\r\n" };
 const TOO_LONG: Status = status("431 Request Header Fields Too Large");
 
@@ -141,7 +144,7 @@ fn read(head: &[u8]) -> Option<Exchange> {
     let mut request = httparse::Request::new(&mut headers);
     let refused = |status, why: &str, with_body| {
         let body = Arc::from(why.as_bytes());
-        Some(Exchange::Answering(Answer::new(status, Form::default(), &body, with_body)))
+        Some(Exchange::Answering(Answer::new(status, &Form::default().headers(), &body, with_body)))
     };
     match request.parse(head) {
         Ok(httparse::Status::Complete(length)) if length <= HEAD_MAX => {}
@@ -156,12 +159,15 @@ fn read(head: &[u8]) -> Option<Exchange> {
         Some("HEAD") => false,
         _ => return refused(NOT_ALLOWED, "only GET and HEAD\n", true),
     };
-    let path = request.path.unwrap_or_default().split('?').next();
-    let wanted = match path {
+    let target = request.path.unwrap_or_default();
+    let wanted = match target.split('?').next() {
         Some("/metrics") => Wanted::Metrics(Form::of(request.headers)),
         Some("/healthz") => Wanted::Health,
         Some("/readyz") => Wanted::Readiness,
-        _ => return refused(UNKNOWN, "try /metrics, /healthz or /readyz\n", with_body),
+        _ => match PageRequest::of(target, request.headers) {
+            Some(asked) => Wanted::Dashboard(Arc::new(asked)),
+            None => return refused(UNKNOWN, "try /, /metrics, /healthz or /readyz\n", with_body),
+        },
     };
     Some(Exchange::Asked { wanted, with_body })
 }
@@ -204,14 +210,14 @@ mod tests {
     #[test]
     fn an_answer_has_a_head_and_a_body() {
         let mut exchange = asked("GET /healthz HTTP/1.1\r\n\r\n");
-        exchange.answer(OK, &Arc::from(*b"ok\n"));
+        exchange.answer(OK, &Form::default().headers(), &Arc::from(*b"ok\n"));
         assert_eq!(
             answer(exchange),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
              Vary: Accept, Accept-Encoding\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"
         );
         let mut exchange = asked("HEAD /healthz HTTP/1.1\r\n\r\n");
-        exchange.answer(UNAVAILABLE, &Arc::from(*b"draining\n"));
+        exchange.answer(UNAVAILABLE, "", &Arc::from(*b"draining\n"));
         let answer = answer(exchange);
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("\r\n\r\n"), "{answer:?}");
         assert!(answer.contains("\r\nContent-Length: 9\r\n"), "{answer:?}");
@@ -223,7 +229,8 @@ mod tests {
             let answer = answer(asked(request));
             assert!(answer.starts_with(&format!("HTTP/1.1 {with} ")), "{request:?}: {answer:?}");
         };
-        begins("GET / HTTP/1.1\r\n\r\n", "404");
+        begins("GET /x HTTP/1.1\r\n\r\n", "404");
+        begins("POST / HTTP/1.1\r\n\r\n", "405");
         begins("PUT /metrics HTTP/1.1\r\n\r\n", "405");
         begins("\u{16}\u{3}\u{1}", "400");
         begins("GET /metrics HTTP/9\r\n\r\n", "400");

@@ -1,11 +1,11 @@
 //! The HTTP server: `/metrics` for Prometheus, `/healthz` and `/readyz` for load balancers and
-//! orchestrators.
+//! orchestrators, and the dashboard for people.
 //!
 //! One thread has all connections and never waits for one of them. A second thread writes the
-//! metrics, one text for all callers that asked in the meantime, and finds out the same way whether
-//! the databases can be reached. Neither starts a thread, and
-//! neither relies on a resource that the system may refuse: a panic here would end the process, and
-//! with it all clients.
+//! metrics, one text for all callers that asked in the meantime, and in the same way the parts of
+//! the dashboard, and whether the databases can be reached. Neither starts a thread, and neither
+//! relies on a resource that the system may refuse: a panic here would end the process, and with it
+//! all clients.
 //!
 //! Always true, whatever a caller sends or does not read: there are at most [`CALLERS_MAX`]
 //! connections, and a new one takes the place of the oldest; a request has a maximum length
@@ -14,9 +14,11 @@
 //! end, or do not read. If the process has no file descriptor left, a caller gets one of a few that
 //! are kept for this ([`SPARES`]).
 //!
-//! Not here: TLS, passwords, keep-alive. Use a private address, or a proxy in front.
+//! Not here: TLS, passwords, keep-alive. Use a private address, or a proxy in front. The module
+//! [`crate::dashboard`] says who may see the dashboard.
 
 mod form;
+mod page_request;
 mod exchange;
 
 use std::io::{self, Read, Write};
@@ -38,9 +40,11 @@ use crate::inherit::{Held, Inherited, Kind};
 use crate::listen;
 use crate::state::State;
 
+pub(crate) use exchange::{BAD, FORBIDDEN, LOGIN_NEEDED, OK, Status, UNAVAILABLE, UNKNOWN};
 pub(crate) use form::Form;
+pub(crate) use page_request::PageRequest;
 
-use exchange::{Exchange, OK, Status, UNAVAILABLE, Wanted};
+use exchange::{Exchange, Wanted};
 
 /// Maximum number of connections.
 const CALLERS_MAX: usize = 64;
@@ -61,6 +65,22 @@ const LINGERING: Duration = Duration::from_secs(1);
 const LINGERING_BYTES: usize = 1 << 20;
 /// Pause after a failed accept.
 const REST: Duration = Duration::from_millis(100);
+
+/// An answer.
+pub(crate) struct Written {
+    pub(crate) status: Status,
+    /// The lines of the headers that the answer has beside those of every answer.
+    pub(crate) headers: String,
+    pub(crate) body: Arc<[u8]>,
+}
+
+impl Written {
+    /// Makes the answer to a caller who is told in a line.
+    pub(crate) fn line(status: Status, words: &str) -> Self {
+        let body = Arc::from(words.as_bytes());
+        Self { status, headers: Form::default().headers(), body }
+    }
+}
 
 /// A bound address, for [`serve`].
 pub(crate) struct Bound {
@@ -110,8 +130,9 @@ impl Bound {
     }
 }
 
-/// Answers requests from now on. `metrics` writes the metrics as they are when it is called, and
-/// `obstacles` a line for each database that cannot be reached.
+/// Answers requests from now on. `metrics` writes the metrics as they are when it is called,
+/// `obstacles` a line for each database that cannot be reached, and `dashboard` a part of the
+/// dashboard.
 ///
 /// # Errors
 /// If the system refuses a thread or a file descriptor.
@@ -120,6 +141,7 @@ pub(crate) fn serve(
     state: Arc<State>,
     metrics: impl Fn(Form) -> String + Send + 'static,
     obstacles: impl Fn() -> String + Send + 'static,
+    dashboard: impl Fn(&PageRequest) -> Written + Send + 'static,
 ) -> io::Result<()> {
     let (bell, rope) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
@@ -141,15 +163,19 @@ pub(crate) fn serve(
         state,
         callers: Vec::new(),
     };
-    let write = move |wanted| match wanted {
-        Wanted::Metrics(form) if form.gzip => (OK, compressed(&metrics(form))),
-        Wanted::Metrics(form) => (OK, metrics(form).into_bytes()),
+    let write = move |wanted: &Wanted| match wanted {
+        Wanted::Metrics(form) => {
+            let text = metrics(*form).into_bytes();
+            let body = if form.gzip { compressed(&text).into() } else { text.into() };
+            Written { status: OK, headers: form.headers(), body }
+        }
         // Answered where it is asked.
-        Wanted::Health => (OK, Vec::new()),
+        Wanted::Health => Written::line(OK, ""),
         Wanted::Readiness => match obstacles() {
-            ready if ready.is_empty() => (OK, b"ready\n".to_vec()),
-            obstacles => (UNAVAILABLE, obstacles.into_bytes()),
+            ready if ready.is_empty() => Written::line(OK, "ready\n"),
+            obstacles => Written::line(UNAVAILABLE, &obstacles),
         },
+        Wanted::Dashboard(asked) => dashboard(asked),
     };
     let writer = move || write_texts(&asked, &texts, &rope, &write);
     thread::Builder::new().name("metrics".to_owned()).spawn(writer)?;
@@ -158,10 +184,10 @@ pub(crate) fn serve(
 }
 
 /// Compresses a text quickly: what it saves is the time of a megabyte on the wire.
-fn compressed(text: &str) -> Vec<u8> {
+pub(crate) fn compressed(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing to memory does not fail.
-    let written = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+    let written = encoder.write_all(text).and_then(|()| encoder.finish());
     written.unwrap_or_default()
 }
 
@@ -169,13 +195,12 @@ fn compressed(text: &str) -> Vec<u8> {
 /// ready.
 fn write_texts(
     asked: &Receiver<Wanted>,
-    texts: &Sender<(Status, Arc<[u8]>)>,
+    texts: &Sender<Written>,
     mut rope: &UnixStream,
-    write: &dyn Fn(Wanted) -> (Status, Vec<u8>),
+    write: &dyn Fn(&Wanted) -> Written,
 ) {
     for wanted in asked {
-        let (status, text) = write(wanted);
-        if texts.send((status, text.into())).is_err() {
+        if texts.send(write(&wanted)).is_err() {
             return;
         }
         // If the socket is full, the other thread has not read the earlier bytes yet: it will wake.
@@ -197,7 +222,7 @@ struct Server {
     bell: UnixStream,
     asks: Sender<Wanted>,
     /// The texts of the other thread.
-    written: Receiver<(Status, Arc<[u8]>)>,
+    written: Receiver<Written>,
     /// The text that the other thread writes.
     writing: Option<Wanted>,
     /// Texts that are still being sent, the oldest first.
@@ -294,23 +319,23 @@ impl Server {
     fn receive_text(&mut self, now: Instant) {
         // One byte may stand for several texts, and several bytes for one text.
         let _ = (&self.bell).read(&mut [0; 64]);
-        while let Ok((status, text)) = self.written.try_recv() {
+        while let Ok(Written { status, headers, body }) = self.written.try_recv() {
             self.writing = None;
             self.callers.retain_mut(|caller| {
                 if !std::mem::take(&mut caller.is_next) {
                     return true;
                 }
-                caller.exchange.answer(status, &text);
+                caller.exchange.answer(status, &headers, &body);
                 caller.send(now).is_some()
             });
-            self.texts.push(text);
+            self.texts.push(body);
         }
     }
 
     /// Asks for the text that the oldest caller waits for, if none is being written.
     fn ask_for_text(&mut self) {
-        let wanted = |caller: &Caller| match caller.exchange {
-            Exchange::Asked { wanted, .. } => Some(wanted),
+        let wanted = |caller: &Caller| match &caller.exchange {
+            Exchange::Asked { wanted, .. } => Some(wanted.clone()),
             _ => None,
         };
         let first = self.callers.iter().find_map(wanted).filter(|_| self.writing.is_none());
@@ -321,8 +346,9 @@ impl Server {
             self.callers.retain(|caller| !caller.exchange.has(&oldest));
         }
         // The other thread ends with the process.
-        self.writing = self.asks.send(first).is_ok().then_some(first);
-        for caller in self.callers.iter_mut().filter(|caller| wanted(caller) == Some(first)) {
+        self.writing = self.asks.send(first.clone()).is_ok().then(|| first.clone());
+        let first = Some(first);
+        for caller in self.callers.iter_mut().filter(|caller| wanted(caller) == first) {
             caller.is_next = true;
         }
     }
@@ -395,14 +421,17 @@ impl Caller {
             return Some(());
         }
         self.until = now + ANSWERING;
-        let Exchange::Asked { wanted, .. } = self.exchange else { return self.send(now) };
+        let Exchange::Asked { wanted, .. } = &self.exchange else { return self.send(now) };
+        let form = Form::default();
         match (wanted, state.is_draining()) {
             (Wanted::Health | Wanted::Readiness, true) => {
-                self.exchange.answer(UNAVAILABLE, &Arc::from(*b"draining\n"));
+                self.exchange.answer(UNAVAILABLE, &form.headers(), &Arc::from(*b"draining\n"));
             }
-            (Wanted::Health, false) => self.exchange.answer(OK, &Arc::from(*b"ok\n")),
+            (Wanted::Health, false) => {
+                self.exchange.answer(OK, &form.headers(), &Arc::from(*b"ok\n"));
+            }
             // The other thread writes the answer.
-            (Wanted::Readiness, false) | (Wanted::Metrics(_), _) => {}
+            (Wanted::Readiness, false) | (Wanted::Metrics(_) | Wanted::Dashboard(_), _) => {}
         }
         self.send(now)
     }

@@ -13,6 +13,7 @@
 mod limit;
 mod line;
 mod places;
+mod recent;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +35,7 @@ use crate::log::limit::{Kind, Limiter, More};
 use crate::scene;
 
 pub(crate) use crate::log::places::{be_quiet, open_file};
+pub(crate) use crate::log::recent::warnings;
 
 /// Maximum number of lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
@@ -286,6 +288,9 @@ struct Lines {
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() <= tracing::Level::WARN {
+            recent::keep(line::of(event, LogFormat::Text));
+        }
         self.queue.put(line::of(event, self.format));
     }
 }

@@ -21,7 +21,7 @@ use refrain_pg::stats::RuleCounters;
 use refrain_pg::{CacheFigures, Counters, PoolView, Snapshot};
 use refrain_pool::hosts::{Health, HostView};
 use refrain_pool::lobby::Lobby;
-use refrain_pool::snapshot::{ClientViewState, ServerViewState};
+use refrain_pool::snapshot::{ClientViewState, Extent, ServerViewState};
 use refrain_pool::stats::{CounterSet, Histogram};
 
 use self::text::{Text, seconds};
@@ -40,7 +40,7 @@ type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
 pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
-    let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT);
+    let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT, Extent::WHOLE);
     let mut text = Text::new(form.open);
     program(&mut text, state, pg, &snapshots);
     logins(&mut text, state, pg);

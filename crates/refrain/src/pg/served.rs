@@ -12,12 +12,13 @@ use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
+use refrain_pool::snapshot::Extent;
 
 use super::console::in_form;
 use super::parser::{ParserQueue, Text};
 use super::peers::Peers;
 use super::sqlite::{Files, SqliteHost};
-use crate::console::{Question, Reply};
+use crate::console::{Call, Question, Reply};
 use crate::cores::{AnyCores, Cores};
 use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
@@ -39,9 +40,10 @@ pub(crate) struct PgState {
 impl PgState {
     /// Returns a snapshot of each core of all protocols. What is PostgreSQL's alone is empty in
     /// those of others.
-    pub(crate) fn snapshots(&self, timeout: Duration) -> Vec<Snapshot> {
-        let mut snapshots = self.cores.snapshots(timeout);
-        self.others.iter().for_each(|cores| snapshots.extend(cores.any_snapshots(timeout)));
+    pub(crate) fn snapshots(&self, timeout: Duration, extent: Extent) -> Vec<Snapshot> {
+        let mut snapshots = self.cores.snapshots(timeout, extent);
+        let others = self.others.iter();
+        others.for_each(|cores| snapshots.extend(cores.any_snapshots(timeout, extent)));
         snapshots
     }
 
@@ -61,7 +63,7 @@ impl PgState {
 pub(crate) struct Helpers {
     pub(crate) post: Arc<Post<Pg>>,
     pub(crate) files: Arc<Files>,
-    pub(crate) questions: Sender<Question>,
+    pub(crate) questions: Sender<Call>,
     pub(crate) parser_queue: ParserQueue,
     /// The programs that this one has taken over.
     pub(crate) elders: Arc<Elders>,
@@ -111,7 +113,7 @@ impl Served for Pg {
                 });
                 let question = Question { client, user, admin, query, describes, answer };
                 // The desk ends before the cores only if the program ends.
-                let _ = helpers.questions.send(question);
+                let _ = helpers.questions.send(Call::Client(question));
             }
             Request::Cancel { pid, key } => helpers.elders.cancel(pid, &key),
             Request::PassOn { peer, pid, key } => helpers.peers.pass_on(peer, pid, &key),

@@ -27,6 +27,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "hosts.md",
             "replication.md",
             "restart.md",
+            "dashboard.md",
         ],
     ),
     ("What it does", &["autoprepare.md", "sharing.md", "cache.md", "mysql.md", "sqlite.md"]),

@@ -6,10 +6,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::certificates::{Authority, write_for_proxy};
-use crate::command::Tally;
-use crate::drivers::{CONSOLE_DRIVERS, DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
+use crate::command::{self, Tally};
+use crate::drivers::{self, CONSOLE_DRIVERS, DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
 use crate::mysql::Flavour;
 use crate::mysql_drivers::{self, WAYS, Way};
+use crate::ports::free_port;
 use crate::postgres::{Cluster, Version};
 use crate::proxy::{self, Refrain};
 use crate::workspace::{self, built};
@@ -64,6 +65,23 @@ pub(super) fn with_console() -> Result<Tally> {
     let program = built("refrain", "refrain")?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:console.db\"\n";
     Ok(driven(CONSOLE_DRIVERS, &Refrain::start_as(&program, config)?))
+}
+
+/// Looks at the dashboard with a browser, over PostgreSQL.
+pub(super) fn with_dashboard() -> Result<Tally> {
+    let program = built("refrain", "refrain")?;
+    let cluster = Cluster::start(Version::V15, &[])?;
+    let metrics = free_port()?;
+    let config = format!(
+        "metrics_listen = \"127.0.0.1:{metrics}\"\n{}",
+        proxy::over(&cluster, "transaction", 20)
+            .replace("[pool]\n", "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 2\n"),
+    );
+    let proxy = Refrain::start_as(&program, &config)?;
+    let mut script = drivers::dashboard(&format!("http://127.0.0.1:{metrics}/"))?;
+    script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());
+    script.env("PGUSER", "postgres").env("PGDATABASE", "postgres");
+    Ok(with_log(or_one_failure(command::tally(&mut script)), &proxy))
 }
 
 /// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.

@@ -134,6 +134,7 @@ pub(super) const PARTS: &[Part] = &[
     driving("tools", libraries::tools),
     driving("drivers-sqlite", libraries::with_sqlite),
     driving("console", libraries::with_console),
+    driving("dashboard", libraries::with_dashboard).untimed(),
     driving("rounds", rounds::run),
     driving("drivers-15", || libraries::through_proxy(Version::V15)),
     driving("drivers-18", || libraries::through_proxy(Version::V18)),

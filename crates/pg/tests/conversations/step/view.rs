@@ -1,6 +1,7 @@
 //! Snapshots of a core, for the console and the metrics.
 
-use refrain_pool::snapshot::{ClientViewState, ServerViewState};
+use refrain_pg::Snapshot;
+use refrain_pool::snapshot::{ClientViewState, Extent, ServerViewState};
 
 use crate::talk::*;
 
@@ -59,4 +60,25 @@ fn the_wait_of_the_first_client_in_line_is_told() {
     talk.waits(std::time::Duration::from_secs(3));
     let waited = talk.snapshot().pools[0].max_wait_us;
     assert!((3_000_000..3_200_000).contains(&waited), "{waited}");
+}
+
+#[test]
+fn a_part_of_a_snapshot_has_the_clients_that_it_says_and_counts_the_others() {
+    let talk = one_server();
+    let (alice, bob, _carol, server) =
+        (talk.client(), talk.client(), talk.client(), talk.server(1));
+    alice.asks(&server, "create temp table t (a int)", [complete("CREATE TABLE"), ready()]);
+    bob.sends([query("select 1")]);
+    let all: Vec<_> = talk.snapshot().clients.iter().map(|client| client.serial).collect();
+    let notable = talk.snapshot_of(Extent::NOTABLE);
+    let shown: Vec<_> = notable.clients.iter().map(|client| client.serial).collect();
+    assert_eq!(shown, all[..2], "one keeps its server, and one waits");
+    let counts = |view: &Snapshot| (view.pools[0].active, view.pools[0].waiting, view.connections);
+    assert_eq!(counts(&notable), (2, 1, 3));
+    assert_eq!((notable.servers.len(), notable.logging_in), (1, 0));
+    let outline = talk.snapshot_of(Extent::OUTLINE);
+    assert!(outline.clients.is_empty());
+    assert_eq!(counts(&outline), (0, 1, 3));
+    assert_eq!(outline.servers[0].state, ServerViewState::Active);
+    assert_eq!(outline.pools[0].counters.pool.queries, notable.pools[0].counters.pool.queries);
 }

@@ -36,6 +36,7 @@ use refrain_pool::Now;
 use refrain_pool::event::Command;
 use refrain_pool::ids::{Core, Peer};
 use refrain_pool::secured::{Certificate, Secured};
+use refrain_pool::snapshot::Extent;
 use refrain_sql::normalize::Analysis;
 
 /// Time between two ticks, as in the program.
@@ -319,6 +320,12 @@ impl Conversation {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let world = self.0.borrow();
         world.cores[0].engine.snapshot(world.now)
+    }
+
+    /// Returns a snapshot of a part of the first core.
+    pub(crate) fn snapshot_of(&self, extent: Extent) -> Snapshot {
+        let world = self.0.borrow();
+        world.cores[0].engine.snapshot_of(world.now, extent)
     }
 
     /// Returns the counts of users that were looked up.

@@ -83,7 +83,8 @@ pub(in crate::admin) fn explain(sql: &str, literals_max: usize) -> Reply {
     reply
 }
 
-fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {
+/// Returns the normalized queries of all cores, added up by text, the most seen first.
+pub(super) fn merged(snapshots: &[Snapshot]) -> Vec<NormalizedQueryRow> {
     let mut rows: BTreeMap<_, NormalizedQueryRow> = BTreeMap::new();
     for part in snapshots.iter().flat_map(|core| &core.protocol.normalized_queries) {
         let (database, user) = (Arc::clone(&part.database), Arc::clone(&part.user));
@@ -144,9 +145,11 @@ mod tests {
             servers: Vec::new(),
             protocol: refrain_pg::snapshot::CoreView {
                 normalized_queries,
+                time_saved_us: 0,
                 cache_rules: vec![],
                 repeats: vec![],
             },
+            connections: 0,
             logging_in: 0,
         }
     }

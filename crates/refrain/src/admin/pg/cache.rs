@@ -54,29 +54,59 @@ pub(in crate::admin) const CACHE: Listing<Pool> = Listing {
 };
 
 /// `SHOW CACHE RULES`: the rules that apply to each pool, in order, and what they do.
-pub(in crate::admin) const RULES: Listing<CacheRuleRow> = Listing {
+pub(in crate::admin) const RULES: Listing<(CacheRuleRow, RuleReplies)> = Listing {
     columns: &[
-        text("database", |row| row.database.to_string()),
-        text("user", |row| row.user.to_string()),
-        text("rule", |row| row.rule.name.clone()),
-        nullable("table", |row| row.rule.rule.table.clone()),
-        nullable("statement", |row| row.rule.rule.statement.clone()),
-        text("consistency", |row| consistency(row.rule.rule.consistency).to_owned()),
-        bigint("ttl_ms", |row| ms(row.rule.rule.ttl)),
-        bigint("stale_ms", |row| row.rule.rule.stale_while_revalidate.map_or(0, ms)),
-        bigint("hits", |row| row.counts.counters.hits),
-        bigint("stale_hits", |row| row.counts.counters.stale_hits),
-        bigint("misses", |row| row.counts.counters.misses),
-        text("hit_ratio", |row| ratio(row.counts.counters.hits, row.counts.counters.misses)),
-        bigint("waits", |row| row.counts.counters.waits),
-        bigint("refreshes", |row| row.counts.counters.refreshes),
-        bigint("fills", |row| row.counts.counters.fills),
-        bigint("fills_outdated", |row| row.counts.counters.fills_outdated),
-        bigint("fills_refused", |row| row.counts.counters.fills_refused),
-        bigint("saved_us", |row| row.counts.counters.saved_us),
+        text("database", |(row, _)| row.database.to_string()),
+        text("user", |(row, _)| row.user.to_string()),
+        text("rule", |(row, _)| row.rule.name.clone()),
+        nullable("table", |(row, _)| row.rule.rule.table.clone()),
+        nullable("statement", |(row, _)| row.rule.rule.statement.clone()),
+        text("consistency", |(row, _)| consistency(row.rule.rule.consistency).to_owned()),
+        bigint("ttl_ms", |(row, _)| ms(row.rule.rule.ttl)),
+        bigint("stale_ms", |(row, _)| row.rule.rule.stale_while_revalidate.map_or(0, ms)),
+        bigint("hits", |(row, _)| row.counts.counters.hits),
+        bigint("stale_hits", |(row, _)| row.counts.counters.stale_hits),
+        bigint("misses", |(row, _)| row.counts.counters.misses),
+        text("hit_ratio", |(row, _)| ratio(row.counts.counters.hits, row.counts.counters.misses)),
+        bigint("waits", |(row, _)| row.counts.counters.waits),
+        bigint("refreshes", |(row, _)| row.counts.counters.refreshes),
+        bigint("fills", |(row, _)| row.counts.counters.fills),
+        bigint("fills_outdated", |(row, _)| row.counts.counters.fills_outdated),
+        bigint("fills_refused", |(row, _)| row.counts.counters.fills_refused),
+        bigint("saved_us", |(row, _)| row.counts.counters.saved_us),
+        bigint("replies", |(_, replies)| replies.entries),
+        bigint("bytes", |(_, replies)| replies.bytes),
+        bigint("oldest_ms", |(_, replies)| replies.oldest_us / 1000),
     ],
-    rows: |view| own::cache_rules(&view.snapshots),
+    rows: |view| {
+        let shared = &view.pg.cores.shared;
+        let figures = shared.protocol.cache_figures();
+        let sample = refrain_pg::cached_replies(shared, view.now);
+        let replies = |rule: &str| {
+            let figures = figures.iter().find(|(name, _)| name == rule).map(|(_, it)| it);
+            let ages = sample.iter().filter(|reply| reply.rule == rule).map(|it| it.view.age);
+            RuleReplies {
+                entries: figures.map_or(0, |it| it.entries),
+                bytes: figures.map_or(0, |it| it.bytes),
+                oldest_us: ages.max().unwrap_or(0),
+            }
+        };
+        let rules = own::cache_rules(&view.snapshots).into_iter();
+        let with_replies = |row: CacheRuleRow| {
+            let replies = replies(&row.rule.name);
+            (row, replies)
+        };
+        rules.map(with_replies).collect()
+    },
 };
+
+/// The replies of a rule in the cache, over all pools.
+pub(in crate::admin) struct RuleReplies {
+    entries: u64,
+    bytes: u64,
+    /// The age of the oldest in a sample.
+    oldest_us: u64,
+}
 
 fn consistency(of: Consistency) -> &'static str {
     match of {

@@ -7,3 +7,4 @@ pub(super) mod autoprepare;
 pub(super) mod cache;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
+pub(super) mod why;

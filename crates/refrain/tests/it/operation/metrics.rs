@@ -37,7 +37,7 @@ fn rest(stream: &mut TcpStream) -> String {
     }
 }
 
-fn ask(port: u16, request: &str) -> String {
+pub(crate) fn ask(port: u16, request: &str) -> String {
     let mut stream = connect(port);
     stream.write_all(request.as_bytes()).unwrap();
     rest(&mut stream)
@@ -101,7 +101,7 @@ fn what_is_asked_for_is_answered() {
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head:?}");
     assert!(!head.contains("\r\nContent-Length: 0\r\n"), "{head:?}");
     assert!(ask(port, "GET /healthz?x HTTP/1.0\n\n").ends_with("\r\n\r\nok\n"));
-    assert!(get(port, "/").starts_with("HTTP/1.1 404 "));
+    assert!(get(port, "/x").starts_with("HTTP/1.1 404 "));
     let post = ask(port, "POST /metrics HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx");
     assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("\r\nAllow: GET, HEAD\r\n"));
     assert!(ask(port, "no request\r\n\r\n").starts_with("HTTP/1.1 400 "));

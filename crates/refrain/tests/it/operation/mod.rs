@@ -6,6 +6,7 @@ pub(crate) mod console;
 mod set;
 mod kernels;
 pub(crate) mod metrics;
+mod dashboard;
 mod log;
 mod start;
 mod samples;

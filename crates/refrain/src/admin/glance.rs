@@ -1,0 +1,85 @@
+//! Answers the dashboard: the tables of one moment, by a look at as little of each core as they
+//! need.
+
+use refrain_pool::snapshot::{Clients, Extent};
+
+use super::Desk;
+use super::pg::why;
+use super::show::LISTINGS;
+use super::view::View;
+use crate::console::{Glance, Sight, Table};
+
+/// The listings that the dashboard may ask for, and what they need of a core.
+pub(crate) const SHOWN: &[(&str, Extent)] = &[
+    ("autoprepare", Extent::TEXTS),
+    ("cache", Extent::OUTLINE),
+    ("cache advice", Extent::TEXTS),
+    ("cache bypass", Extent::OUTLINE),
+    ("cache memory", Extent::OUTLINE),
+    ("cache rules", Extent::OUTLINE),
+    ("hosts", Extent::OUTLINE),
+    ("overview", Extent::OUTLINE),
+    ("pins", Extent::NOTABLE),
+    ("pools", Extent::NOTABLE),
+    ("prepared", Extent::OUTLINE),
+    ("servers_extended", Extent::OUTLINE),
+    ("sharing", Extent::OUTLINE),
+    ("statements", Extent::OUTLINE),
+    ("stats", Extent::OUTLINE),
+    #[cfg(feature = "sqlite")]
+    ("stmt_cache_texts", Extent::OUTLINE),
+    ("times", Extent::OUTLINE),
+    ("waits", Extent::OUTLINE),
+    ("warnings", Extent::OUTLINE),
+];
+
+/// Returns the least that has all of both.
+fn both(one: Extent, other: Extent) -> Extent {
+    let clients = match (one.clients, other.clients) {
+        (Clients::All, _) | (_, Clients::All) => Clients::All,
+        (Clients::Notable, _) | (_, Clients::Notable) => Clients::Notable,
+        (Clients::None, Clients::None) => Clients::None,
+    };
+    Extent { clients, texts: one.texts || other.texts }
+}
+
+/// Answers the dashboard.
+pub(super) fn answer(desk: &Desk, glance: Glance) {
+    let view = |extent| View::of(&desk.state, &desk.pg, &desk.averages, extent);
+    let tables = match glance.at {
+        Sight::Listings(names) => {
+            let extents = SHOWN.iter().filter(|(name, _)| names.contains(name));
+            let view = view(extents.fold(Extent::OUTLINE, |all, (_, one)| both(all, *one)));
+            names.iter().map(|name| listing(&view, name)).collect()
+        }
+        Sight::Text(text) => vec![why::of_text(&view(Extent::OUTLINE), &text)],
+        Sight::Template(text) => vec![why::of_template(&view(Extent::TEXTS), &text)],
+        Sight::Statement(id) => vec![why::of_statement(&view(Extent::OUTLINE), id)],
+    };
+    (glance.answer)(tables);
+}
+
+fn listing(view: &View<'_>, name: &str) -> Table {
+    let found = LISTINGS.iter().find(|(listing, _)| *listing == name);
+    found.map_or_else(Table::default, |(_, listing)| listing.show(view))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_shown_is_there() {
+        for (name, _) in SHOWN {
+            assert!(LISTINGS.iter().any(|(listing, _)| listing == name), "{name}");
+        }
+        assert!(SHOWN.is_sorted_by_key(|(name, _)| *name));
+    }
+
+    #[test]
+    fn a_look_has_what_each_listing_needs() {
+        assert_eq!(both(Extent::NOTABLE, Extent::TEXTS).clients, Clients::Notable);
+        assert!(both(Extent::NOTABLE, Extent::TEXTS).texts);
+        assert_eq!(both(Extent::OUTLINE, Extent::OUTLINE), Extent::OUTLINE);
+    }
+}

@@ -1,0 +1,193 @@
+//! Listings that the dashboard's first screen is made of: figures over all pools, times, who waits
+//! for what, and the last warnings.
+//!
+//! None of them looks at clients one by one, so what a core does for them does not grow with the
+//! number of its clients.
+
+use refrain_pg::Counters;
+use refrain_pool::snapshot::ServerViewState;
+use refrain_pool::stats::Histogram;
+
+use super::summary::is_at_limit;
+use super::table::{Listing, Pair, bigint, int, text};
+use super::view::{Pool, View};
+
+/// `SHOW OVERVIEW`: figures over all pools. Counters are those of `SHOW COUNTERS`, added up, and
+/// the sums of times.
+pub(super) const OVERVIEW: Listing<Pair> = Listing {
+    columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
+    rows: |view| {
+        let counters = over_all(view);
+        let rows = program(view).into_iter().chain(now(view)).chain(saved(view));
+        let counts = counters.rows().map(|(name, value)| Pair::new(name, value));
+        let sums = [
+            Pair::new("xact_time_us", counters.xact_time.sum_us),
+            Pair::new("query_time_us", counters.query_time.sum_us),
+            Pair::new("wait_time_us", counters.wait_time.sum_us),
+        ];
+        rows.chain(counts).chain(sums).collect()
+    },
+};
+
+/// Returns the counters of all pools, added up, with those of forgotten pools.
+fn over_all(view: &View<'_>) -> Counters {
+    let mut all = Counters::default();
+    for core in &view.snapshots {
+        core.pools.iter().for_each(|pool| all.add(&pool.counters));
+        all.add(&core.forgotten);
+    }
+    all
+}
+
+fn program(view: &View<'_>) -> Vec<Pair> {
+    let state = view.state;
+    let mut rows = vec![
+        Pair::new("now_us", view.now.0),
+        Pair::new("version", env!("CARGO_PKG_VERSION")),
+        Pair::new("started", state.clock.date(state.started)),
+        Pair::new("uptime_seconds", view.now.since(state.started) / 1_000_000),
+        Pair::new("configuration", &state.source),
+        Pair::new("worker_threads", state.core_count()),
+        Pair::new("paused", u8::from(state.is_paused())),
+        Pair::new("draining", u8::from(state.is_draining())),
+    ];
+    if let Some(reload) = state.last_reload() {
+        rows.push(Pair::new("last_reload", state.clock.date(reload.at)));
+        let outcome = match reload.outcome {
+            Ok(1) => "1 option changed".to_owned(),
+            Ok(changes) => format!("{changes} options changed"),
+            Err(why) => format!("failed, and nothing changed: {why}"),
+        };
+        rows.push(Pair::new("last_reload_outcome", outcome));
+    }
+    rows
+}
+
+fn now(view: &View<'_>) -> Vec<Pair> {
+    let pools = view.pools();
+    let servers = |state| pools.iter().map(|pool| pool.servers(state)).sum::<u64>();
+    let connections: u32 = view.snapshots.iter().map(|core| core.connections).sum();
+    vec![
+        Pair::new("clients", connections),
+        Pair::new("clients_max", view.options.general.max_client_conn),
+        Pair::new("clients_waiting", pools.iter().map(|pool| pool.sum.waiting).sum::<u32>()),
+        Pair::new("longest_wait_us", pools.iter().map(|it| it.sum.max_wait_us).max().unwrap_or(0)),
+        Pair::new("pools", pools.len()),
+        Pair::new("pools_at_limit", pools.iter().filter(|pool| is_at_limit(pool)).count()),
+        Pair::new("servers_active", servers(ServerViewState::Active)),
+        Pair::new("servers_idle", servers(ServerViewState::Idle)),
+        Pair::new("servers_login", servers(ServerViewState::Login)),
+        Pair::new("servers_shared", pools.iter().map(|it| it.sum.servers_shared).sum::<u32>()),
+    ]
+}
+
+fn saved(view: &View<'_>) -> Vec<Pair> {
+    let protocol = &view.pg.cores.shared.protocol;
+    let cache = protocol.cache_stats();
+    let auto_saved: i64 = view.snapshots.iter().map(|core| core.protocol.time_saved_us).sum();
+    vec![
+        Pair::new("auto_saved_us", auto_saved),
+        Pair::new("cache_entries", cache.entries),
+        Pair::new("cache_bytes", cache.bytes),
+        Pair::new("cache_limit_bytes", view.options.cache.options.memory),
+        Pair::new("statements", protocol.registry.entries()),
+    ]
+}
+
+/// How many times of a kind lay between a bound and half of it.
+pub(super) struct Bucket {
+    kind: &'static str,
+    below_us: u64,
+    count: u64,
+}
+
+/// `SHOW TIMES`: the histograms over all pools, without the buckets that are empty.
+pub(super) const TIMES: Listing<Bucket> = Listing {
+    columns: &[
+        text("time", |row| row.kind.to_owned()),
+        bigint("below_us", |row| row.below_us),
+        bigint("count", |row| row.count),
+    ],
+    rows: |view| {
+        let all = over_all(view);
+        let kinds: [(&str, &Histogram); 4] = [
+            ("transaction", &all.xact_time),
+            ("query", &all.query_time),
+            ("wait", &all.wait_time),
+            ("turn", &all.turn_time),
+        ];
+        kinds.into_iter().flat_map(buckets).collect()
+    },
+};
+
+fn buckets((kind, times): (&'static str, &Histogram)) -> impl Iterator<Item = Bucket> {
+    let counts = times.buckets.iter().copied().enumerate();
+    let bucket = move |(place, count)| Bucket { kind, below_us: 1_u64 << place, count };
+    counts.filter(|(_, count)| *count > 0).map(bucket)
+}
+
+/// A pool whose clients wait.
+pub(super) struct PoolQueue {
+    pool: Pool,
+    reason: String,
+    advice: &'static str,
+}
+
+/// `SHOW WAITS`: the pools whose clients wait, the longest wait first, and for what they wait.
+pub(super) const WAITS: Listing<PoolQueue> = Listing {
+    columns: &[
+        text("database", |row| row.pool.sum.database.to_string()),
+        text("user", |row| row.pool.sum.user.to_string()),
+        int("waiting", |row| row.pool.sum.waiting.into()),
+        bigint("longest_us", |row| row.pool.sum.max_wait_us),
+        text("for", |row| row.reason.clone()),
+        text("advice", |row| row.advice.to_owned()),
+    ],
+    rows: |view| {
+        let waits = view.pools().into_iter().filter(|pool| pool.sum.waiting > 0);
+        let mut queues: Vec<_> = waits.map(|pool| queue(view, pool)).collect();
+        queues.sort_by_key(|queue| std::cmp::Reverse(queue.pool.sum.max_wait_us));
+        queues
+    },
+};
+
+fn queue(view: &View<'_>, pool: Pool) -> PoolQueue {
+    let (reason, advice) = reason(view, &pool);
+    PoolQueue { pool, reason, advice }
+}
+
+fn reason(view: &View<'_>, pool: &Pool) -> (String, &'static str) {
+    let database = &*pool.sum.database;
+    let is_lost = || {
+        let lost = view.state.cores.iter().flat_map(|cores| cores.unreachable());
+        pool.servers(ServerViewState::Idle) == 0 && lost.into_iter().any(|it| *it.name == *database)
+    };
+    let entry = view.options.database(database);
+    let of_database = || view.servers().filter(|(_, it)| *it.database == *database).count();
+    let most = entry.and_then(|entry| entry.max_connections);
+    let is_full = || most.is_some_and(|most| of_database() >= most as usize);
+    if pool.sum.paused || view.state.is_paused() {
+        ("the database is paused".to_owned(), "RESUME on the console")
+    } else if is_at_limit(pool) && pool.all_servers() > 0 {
+        let size = pool.sum.size;
+        (format!("all {size} servers of the pool work"), "a larger pool_size, or shorter work")
+    } else if is_lost() {
+        ("no host can be reached".to_owned(), "SHOW SERVERS and the log say more")
+    } else if pool.servers(ServerViewState::Login) > 0 {
+        ("a server that is being opened".to_owned(), "")
+    } else if is_full() {
+        ("max_connections of the database is reached".to_owned(), "a larger max_connections")
+    } else {
+        ("a server".to_owned(), "")
+    }
+}
+
+/// `SHOW WARNINGS`: the last warnings and errors of the log, the newest first.
+pub(super) const WARNINGS: Listing<[String; 3]> = Listing {
+    columns: &[
+        text("time", |[time, _, _]| time.clone()),
+        text("level", |[_, level, _]| level.clone()),
+        text("message", |[_, _, message]| message.clone()),
+    ],
+    rows: |_| crate::log::warnings(),
+};

@@ -1,0 +1,236 @@
+//! Listings as JSON: the rows that were asked for, in the order that was asked for.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+use refrain_sql::literals::without_literals;
+
+use super::query::RowsWanted;
+use crate::console::{Heading, Kind, Table};
+
+/// The version of the form. It rises if something goes, or means something else.
+const VERSION: u32 = 1;
+/// Columns with texts of clients, whose literals are nobody's business.
+const TEXTS: [&str; 3] = ["text", "template", "statement"];
+/// Most characters of a text of a client.
+const TEXT_MAX: usize = 4000;
+
+/// Writes listings, each by its name.
+pub(super) fn listings(choices: &[RowsWanted], tables: &[Table]) -> String {
+    let mut out = format!("{{\"version\":{VERSION},\"listings\":{{");
+    for (place, (choice, table)) in choices.iter().zip(tables).enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        string(&mut out, choice.listing);
+        out.push(':');
+        listing(&mut out, choice, table);
+    }
+    out + "}}\n"
+}
+
+/// Writes the reasons for a text. Their rules are to be copied as they are.
+pub(super) fn reasons(tables: &[Table]) -> String {
+    let mut out = format!("{{\"version\":{VERSION},\"reasons\":");
+    match tables.first() {
+        Some(table) => {
+            let rows: Vec<_> = table.rows.iter().collect();
+            rows_of(&mut out, table, rows.len(), 0, &rows);
+        }
+        None => out.push_str("null"),
+    }
+    out + "}\n"
+}
+
+/// Writes why a request is refused.
+pub(super) fn error(why: &str) -> String {
+    let mut out = format!("{{\"version\":{VERSION},\"error\":");
+    string(&mut out, why);
+    out + "}\n"
+}
+
+type Row = Vec<Option<String>>;
+
+fn listing(out: &mut String, choice: &RowsWanted, table: &Table) {
+    let mut rows: Vec<&Row> = table.rows.iter().filter(|row| has(row, &choice.find)).collect();
+    let named = |heading: &Heading| choice.sort.as_deref() == Some(&*heading.name);
+    if let Some(place) = table.columns.iter().position(named) {
+        let of = |row: &&Row| row.get(place).cloned().flatten();
+        rows.sort_by(|a, b| {
+            let order = compare(of(a).as_deref(), of(b).as_deref());
+            if choice.descending { order.reverse() } else { order }
+        });
+    }
+    let found = rows.len();
+    let shown: Vec<_> = rows.into_iter().skip(choice.offset).take(choice.limit).collect();
+    rows_of(out, table, found, choice.offset, &shown);
+}
+
+/// Whether a row has a text in any of its columns.
+fn has(row: &Row, find: &str) -> bool {
+    find.is_empty() || row.iter().flatten().any(|value| value.to_lowercase().contains(find))
+}
+
+/// Compares values: numbers by size, before other texts; what is absent stands first.
+fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
+    let number = |value: Option<&str>| value.and_then(|value| value.parse::<f64>().ok());
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one.total_cmp(&other),
+        (Some(_), None) => {
+            if other.is_some() {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (None, Some(_)) => {
+            if one.is_some() {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        (None, None) => one.cmp(&other),
+    }
+}
+
+fn rows_of(out: &mut String, table: &Table, found: usize, offset: usize, rows: &[&Row]) {
+    out.push_str("{\"columns\":[");
+    for (place, Heading { name, kind }) in table.columns.iter().enumerate() {
+        out.push_str(if place > 0 { ",{\"name\":" } else { "{\"name\":" });
+        string(out, name);
+        let kind = if is_number(*kind) { "number" } else { "text" };
+        // Writing to a `String` does not fail.
+        let _ = write!(out, ",\"type\":\"{kind}\"}}");
+    }
+    let _ = write!(out, "],\"found\":{found},\"offset\":{offset},\"rows\":[");
+    for (place, row) in rows.iter().enumerate() {
+        out.push_str(if place > 0 { ",\n[" } else { "\n[" });
+        for (place, (value, heading)) in row.iter().zip(&table.columns).enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            self::value(out, heading, value.as_deref());
+        }
+        out.push(']');
+    }
+    out.push_str("]}");
+}
+
+fn value(out: &mut String, heading: &Heading, value: Option<&str>) {
+    match value {
+        None => out.push_str("null"),
+        Some(number) if is_number(heading.kind) && is_json_number(number) => out.push_str(number),
+        Some(text) if TEXTS.contains(&&*heading.name) => {
+            let shown = without_literals(text.as_bytes());
+            let shown = String::from_utf8_lossy(&shown);
+            match shown.char_indices().nth(TEXT_MAX) {
+                Some((end, _)) => string(out, &format!("{}…", &shown[..end])),
+                None => string(out, &shown),
+            }
+        }
+        Some(text) => string(out, text),
+    }
+}
+
+fn is_number(kind: Kind) -> bool {
+    kind != Kind::Text
+}
+
+/// Whether a number is one to JSON too, which has no leading zeros, and nothing for infinity.
+fn is_json_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
+}
+
+fn string(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            other if other.is_control() => {
+                let _ = write!(out, "\\u{:04x}", other as u32);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let heading = |name: &'static str, kind| Heading { name: name.into(), kind };
+        let columns = vec![
+            heading("id", Kind::Int8),
+            heading("text", Kind::Text),
+            heading("rate", Kind::Text),
+        ];
+        let row = |id: &str, text: &str, rate: &str| {
+            [id, text, rate]
+                .map(|value| Some(value.to_owned()).filter(|it| !it.is_empty()))
+                .to_vec()
+        };
+        let rows = vec![
+            row("9", "select 'ann'", "0.5"),
+            row("10", "select \"a\n\"", ""),
+            row("8", "table t", "0.25"),
+        ];
+        Table { columns, rows }
+    }
+
+    fn rows(choice: RowsWanted) -> String {
+        let all = listings(&[choice], &[table()]);
+        all.split_once("\"rows\":[").unwrap().1.to_owned()
+    }
+
+    fn sorted(by: &str, descending: bool) -> RowsWanted {
+        RowsWanted { sort: Some(by.to_owned()), descending, ..RowsWanted::new("pools") }
+    }
+
+    #[test]
+    fn rows_are_sorted_cut_and_written() {
+        assert_eq!(
+            listings(&[RowsWanted { limit: 1, offset: 1, ..RowsWanted::new("pools") }], &[table()]),
+            "{\"version\":1,\"listings\":{\"pools\":{\"columns\":[{\"name\":\"id\",\"type\":\"number\"},\
+             {\"name\":\"text\",\"type\":\"text\"},{\"name\":\"rate\",\"type\":\"text\"}],\"found\":3,\
+             \"offset\":1,\"rows\":[\n[10,\"select \\\"a\\n\\\"\",null]]}}}\n"
+        );
+        let first = |choice| rows(choice).trim_start()[1..3].to_owned();
+        assert_eq!(first(sorted("id", true)), "10");
+        assert_eq!(first(sorted("id", false)), "8,");
+        assert_eq!(first(sorted("rate", true)), "9,");
+        assert_eq!(first(sorted("rate", false)), "10", "what is absent stands first");
+        assert_eq!(
+            first(RowsWanted { find: "TABLE".to_lowercase(), ..RowsWanted::new("pools") }),
+            "8,"
+        );
+    }
+
+    #[test]
+    fn texts_have_no_literals() {
+        let all = rows(RowsWanted::new("pools"));
+        assert!(all.contains("\"select ?\"") && !all.contains("ann"), "{all}");
+    }
+
+    #[test]
+    fn only_numbers_of_json_are_written_as_such() {
+        for (text, is_number) in [
+            ("0", true),
+            ("-12.50", true),
+            ("007", false),
+            ("inf", false),
+            ("", false),
+            ("1.", false),
+        ] {
+            assert_eq!(is_json_number(text), is_number, "{text}");
+        }
+        assert_eq!(error("a\u{7}\"b"), "{\"version\":1,\"error\":\"a\\u0007\\\"b\"}\n");
+    }
+}
