@@ -197,7 +197,7 @@ ALTER TABLE aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ADD UNIQUE (bbbbbbbbbbbbbbb
 CREATE INDEX ON aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb);
 ALTER TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt ADD FOREIGN KEY (bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb) REFERENCES aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;
 ALTER TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt ADD PRIMARY KEY (x);
-SELECT conname FROM pg_constraint WHERE contype IN ('u', 'f', 'p') AND length(conname) > 40 ORDER BY conname;
+SELECT conname FROM pg_constraint WHERE contype IN ('u', 'f', 'p') AND length(conname) > 40 AND conname NOT LIKE 'pg%' ORDER BY conname;
 SELECT relname FROM pg_class WHERE relname LIKE 'aaaaaaaaaaaaaaaaaaaa%' ORDER BY relname;
 SELECT pg_get_serial_sequence('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb');
 DROP TABLE ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt, aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;
