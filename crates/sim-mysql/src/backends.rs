@@ -64,7 +64,7 @@ impl World {
             hostile::lie(&mut self.rng, &mut bytes);
             self.tally.spoiled += before as u64;
         }
-        self.trace.line(self.now, "answers", &format!("server {number}"), || show(&bytes));
+        self.trace.line(self.now, "answers", format_args!("server {number}"), || show(&bytes));
         self.links[link.0].up.send(&bytes);
         self.pump(link, Way::Up);
     }
@@ -98,7 +98,8 @@ impl World {
     }
 
     fn backend_takes(&mut self, number: usize, message: &Message) {
-        self.trace.line(self.now, "takes", &format!("server {number}"), || show(&message.payload));
+        self.trace
+            .line(self.now, "takes", format_args!("server {number}"), || show(&message.payload));
         self.tally.commands += 1;
         let rates = &self.plan.rates;
         let (shutdown, login_failure, jump) = (rates.shutdown, rates.login_failure, rates.jump);

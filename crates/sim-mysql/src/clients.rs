@@ -35,7 +35,7 @@ impl World {
 
     fn client_says(&mut self, number: usize, bytes: &[u8]) {
         let Some(link) = self.clients[number].link else { return };
-        self.trace.line(self.now, "says", &format!("client {number}"), || show(bytes));
+        self.trace.line(self.now, "says", format_args!("client {number}"), || show(bytes));
         self.links[link.0].up.send(bytes);
         self.pump(link, Way::Up);
     }

@@ -82,11 +82,11 @@ impl World {
             let Some(conn) = conn else { return };
             match piece {
                 Piece::Bytes(bytes) => {
-                    self.trace.line(self.now, "from", &format!("{peer:?}"), || show(&bytes));
+                    self.trace.line(self.now, "from", format_args!("{peer:?}"), || show(&bytes));
                     self.step(core, Event::Bytes { conn, bytes: &bytes });
                 }
                 Piece::End => {
-                    self.trace.line(self.now, "end of", &format!("{peer:?}"), String::new);
+                    self.trace.line(self.now, "end of", format_args!("{peer:?}"), String::new);
                     self.step(core, Event::Closed { conn, why: None });
                 }
             }

@@ -237,7 +237,12 @@ impl World {
     /// Breaks a link. The bytes in flight are lost, and the engine notices a little later.
     pub(crate) fn break_link(&mut self, id: LinkId) {
         self.trace.fold([self.now, id.0 as u64, 7], &[]);
-        self.trace.line(self.now, "reset", &format!("{:?}", self.links[id.0].peer), String::new);
+        self.trace.line(
+            self.now,
+            "reset",
+            format_args!("{:?}", self.links[id.0].peer),
+            String::new,
+        );
         let link = &mut self.links[id.0];
         link.up.kill();
         link.down.kill();

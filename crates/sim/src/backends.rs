@@ -307,7 +307,8 @@ impl World {
     }
 
     fn backend_handles(&mut self, number: usize, tag: u8, body: &[u8], hit: bool) {
-        self.trace.line(self.now, "server", &format!("{number} {}", tag as char), || brief(body));
+        self.trace
+            .line(self.now, "server", format_args!("{number} {}", tag as char), || brief(body));
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
             let found = standbys::check_host(&self.hosts, &self.backends[number], client);
@@ -381,7 +382,7 @@ impl World {
 
     /// Lets a cancel request take effect, and closes its connection.
     pub(crate) fn signal(&mut self, pid: u32, key: &[u8], link: LinkId) {
-        self.trace.line(self.now, "signal", &format!("pid {pid}"), String::new);
+        self.trace.line(self.now, "signal", format_args!("pid {pid}"), String::new);
         let late = self.plant == Some(Plant::LateCancel);
         if late && !self.links[link.0].up.closing {
             // The bug: the connection closes long before the request takes effect.
@@ -411,7 +412,8 @@ impl World {
 impl World {
     /// Has a server wait for the lock of another session.
     pub(crate) fn wait_for_lock(&mut self, number: usize, tag: u8, body: Vec<u8>) {
-        self.trace.line(self.now, "server", &format!("{number}"), || "waits for a lock".to_owned());
+        self.trace
+            .line(self.now, "server", format_args!("{number}"), || "waits for a lock".to_owned());
         let backend = &mut self.backends[number];
         backend.current = Some((tag, body, false));
         backend.waits = true;

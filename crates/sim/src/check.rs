@@ -47,17 +47,17 @@ impl World {
             let view = worker.engine.snapshot(now);
             for pool in &view.pools {
                 let (paused, waiting) = (pool.paused, pool.waiting);
-                self.trace.line(self.now, "pool", &format!("{:?}", view.core), || {
+                self.trace.line(self.now, "pool", format_args!("{:?}", view.core), || {
                     format!("{} paused {paused} waiting {waiting}", pool.user)
                 });
             }
             for client in &view.clients {
-                self.trace.line(self.now, "client", &format!("{:?}", view.core), || {
+                self.trace.line(self.now, "client", format_args!("{:?}", view.core), || {
                     format!("{client:?}")
                 });
             }
             for server in &view.servers {
-                self.trace.line(self.now, "server", &format!("{:?}", view.core), || {
+                self.trace.line(self.now, "server", format_args!("{:?}", view.core), || {
                     format!("{server:?}")
                 });
             }

@@ -53,7 +53,7 @@ impl World {
 
     pub(crate) fn client_says(&mut self, number: usize, bytes: &[u8]) {
         let Some(link) = self.clients[number].link else { return };
-        self.trace.line(self.now, "says", &format!("client {number}"), || brief(bytes));
+        self.trace.line(self.now, "says", format_args!("client {number}"), || brief(bytes));
         self.links[link.0].up.send(bytes);
         self.pump(link, Way::Up);
     }
@@ -64,7 +64,7 @@ impl World {
         if client.link != Some(link) {
             return;
         }
-        self.trace.line(self.now, "reads", &format!("client {number}"), || brief(bytes));
+        self.trace.line(self.now, "reads", format_args!("client {number}"), || brief(bytes));
         client.input.push(bytes);
         if client.stage == Stage::AsksForTls {
             let answer = client.input.rest().first().copied();

@@ -51,7 +51,7 @@ impl World {
     pub(crate) fn reset(&mut self, id: LinkId) {
         self.trace.fold([self.now, id.0 as u64, 7], &[]);
         let peer = self.links[id.0].peer;
-        self.trace.line(self.now, "reset", &format!("{peer:?}"), String::new);
+        self.trace.line(self.now, "reset", format_args!("{peer:?}"), String::new);
         let link = &mut self.links[id.0];
         link.up.kill();
         link.down.kill();
@@ -88,11 +88,11 @@ impl World {
             let Some(conn) = conn else { return };
             match piece {
                 Piece::Bytes(bytes) => {
-                    self.trace.line(self.now, "from", &format!("{peer:?}"), || brief(&bytes));
+                    self.trace.line(self.now, "from", format_args!("{peer:?}"), || brief(&bytes));
                     self.step(core, Event::Bytes { conn, bytes: &bytes });
                 }
                 Piece::End => {
-                    self.trace.line(self.now, "end of", &format!("{peer:?}"), String::new);
+                    self.trace.line(self.now, "end of", format_args!("{peer:?}"), String::new);
                     self.step(core, Event::Closed { conn, why: None });
                 }
             }

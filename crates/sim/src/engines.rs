@@ -132,7 +132,7 @@ impl World {
         };
         self.trace.fold([self.now, id.0 as u64, 1], &bytes);
         let peer = self.links[id.0].peer;
-        self.trace.line(self.now, "send", &format!("{peer:?}"), || brief(&bytes));
+        self.trace.line(self.now, "send", format_args!("{peer:?}"), || brief(&bytes));
         let (id, bytes) = self.planted(id, bytes);
         let pipe = &mut self.links[id.0].down;
         if !pipe.is_clear() {
@@ -195,7 +195,7 @@ impl World {
         };
         self.trace.fold([self.now, id.0 as u64, 2], &[]);
         let peer = self.links[id.0].peer;
-        self.trace.line(self.now, "close", &format!("{peer:?}"), String::new);
+        self.trace.line(self.now, "close", format_args!("{peer:?}"), String::new);
         self.workers[core].links.remove(&conn);
         let link = &mut self.links[id.0];
         link.conn = None;
@@ -223,7 +223,7 @@ impl World {
             Action::Connect { conn, host } => {
                 let id = self.open(core, conn, Peer::Backend(None));
                 self.links[id.0].host = Hosts::number(&host.to_string());
-                self.trace.line(self.now, "connect", &format!("{id:?}"), String::new);
+                self.trace.line(self.now, "connect", format_args!("{id:?}"), String::new);
                 let (least, most) = self.plan.latency;
                 let delay = self.rng.range(least, most);
                 self.later(delay, Happening::Connect(id));
@@ -241,13 +241,14 @@ impl World {
             Action::HandOver { conn, to, transfer } => {
                 let Some(id) = self.link_of(core, conn) else { return };
                 self.trace.fold([self.now, id.0 as u64, 3], &[]);
-                self.trace.line(self.now, "hand over", &format!("{id:?}"), || format!("to {to:?}"));
+                self.trace
+                    .line(self.now, "hand over", format_args!("{id:?}"), || format!("to {to:?}"));
                 self.links[id.0].leaving = Some((to, transfer));
                 self.links[id.0].up.paused = true;
                 self.depart(id);
             }
             Action::Tell { core: to, message } => {
-                self.trace.line(self.now, "tell", &format!("{core} to {}", to.0), || {
+                self.trace.line(self.now, "tell", format_args!("{core} to {}", to.0), || {
                     format!("{message:?}")
                 });
                 if self.plant != Some(Plant::LoseMessage) {
@@ -320,7 +321,7 @@ impl World {
         let Some(id) = self.link_of(core, conn) else { return };
         self.trace.fold([self.now, id.0 as u64, 4 + u64::from(paused)], &[]);
         let what = if paused { "pause" } else { "resume" };
-        self.trace.line(self.now, what, &format!("{:?}", self.links[id.0].peer), String::new);
+        self.trace.line(self.now, what, format_args!("{:?}", self.links[id.0].peer), String::new);
         if paused {
             self.links[id.0].up.paused = true;
         } else {

@@ -128,7 +128,7 @@ impl World {
         let number = *self.rng.pick(&there);
         let id = self.backends[number].link;
         self.trace.fold([self.now, id.0 as u64, 9], &[]);
-        self.trace.line(self.now, "silence", &format!("server {number}"), String::new);
+        self.trace.line(self.now, "silence", format_args!("server {number}"), String::new);
         self.faults.servers += 1;
         let link = &mut self.links[id.0];
         link.is_silent = true;
@@ -155,7 +155,7 @@ impl World {
     /// is promoted after a while. Nothing happens while no host is the primary.
     pub(crate) fn fail_over(&mut self) {
         let Some(primary) = self.hosts.primary() else { return };
-        self.trace.line(self.now, "fail over", &format!("host {primary}"), String::new);
+        self.trace.line(self.now, "fail over", format_args!("host {primary}"), String::new);
         let until = self.now + self.rng.range(100, 500_000);
         self.hosts.demote();
         self.hosts.stop(primary, until);
@@ -187,7 +187,7 @@ impl World {
     pub(crate) fn promote(&mut self, host: usize) {
         if self.hosts.promote(host) {
             self.promotions += 1;
-            self.trace.line(self.now, "promote", &format!("host {host}"), String::new);
+            self.trace.line(self.now, "promote", format_args!("host {host}"), String::new);
         }
     }
 

@@ -4,6 +4,7 @@
 //! differ there differ in the hash. Lines are written only if the caller asks for them.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 
 /// The most lines that are kept.
 const LINES: usize = 1_000_000;
@@ -45,10 +46,17 @@ impl Trace {
     }
 
     /// Keeps a line: time, event, place and details.
-    pub fn line(&mut self, now: u64, what: &str, place: &str, more: impl FnOnce() -> String) {
+    pub fn line(
+        &mut self,
+        now: u64,
+        what: &str,
+        place: impl Display,
+        more: impl FnOnce() -> String,
+    ) {
         if !self.on {
             return;
         }
+        let place = place.to_string();
         if self.lines.len() == LINES {
             self.lines.pop_front();
         }

@@ -1,7 +1,7 @@
 //! Throwaway servers of MariaDB and MySQL.
 //!
-//! A server has its data under the system's folder for temporary files, listens on a Unix socket
-//! beside its data, and does not wait for the disk. It ends when its [`Server`] is dropped or the
+//! A server has its data in a folder of `scratch.rs`, listens on a Unix socket beside its data, and
+//! does not wait for the disk. It ends when its [`Server`] is dropped or the
 //! test process dies. Its user `root` needs no password there.
 
 use std::fs::{self, File};
@@ -134,6 +134,8 @@ impl Flavour {
     fn template(self) -> Result<PathBuf> {
         let (mut program, _) = self.program()?;
         let version = command::output(program.args(["--no-defaults", "--version"]))?;
+        // The path of the program, which stands first, does not matter to the data.
+        let version = version.split_once(" Ver ").map_or(&*version, |(_, version)| version);
         let mut hasher = DefaultHasher::new();
         (version, self.arguments()).hash(&mut hasher);
         let name = format!("template.{}.{:016x}", self.name(), hasher.finish());
@@ -213,7 +215,7 @@ impl Server {
         settings: &[(&str, &str)],
     ) -> Result<Server> {
         let template = flavour.template()?;
-        let dir = scratch::unused()?;
+        let dir = scratch::for_data()?;
         fs::create_dir(&dir)?;
         let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = settings.iter().map(text).collect();
@@ -283,7 +285,7 @@ impl Server {
         command.args(self.settings.iter().map(|(name, value)| format!("--{name}={value}")));
         command.envs(self.zone.map(|zone| ("TZ", zone)));
         let log = File::options().append(true).create(true).open(self.dir.join("server.log"))?;
-        let mut server = Leash::start(&command, "KILL", &log)?;
+        let mut server = Leash::start_in(&self.dir, &command, "KILL", &log)?;
         let started = Instant::now();
         // The server writes the file when it takes connections.
         while !fs::read_to_string(&pid_file).is_ok_and(|id| id.ends_with('\n')) {

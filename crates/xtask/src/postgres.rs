@@ -1,7 +1,7 @@
 //! Throwaway PostgreSQL clusters.
 //!
-//! A cluster has fsync off, its data under the system's folder for temporary files, a free port on
-//! 127.0.0.1 and a Unix socket beside its data. It ends when its [`Cluster`] is dropped or the test
+//! A cluster has fsync off, its data in a folder of `scratch.rs`, a free port on 127.0.0.1 and a
+//! Unix socket beside its data. It ends when its [`Cluster`] is dropped or the test
 //! process dies. If `REFRAIN_PG15` or `REFRAIN_PG18` names a running server as `host:port`, tests
 //! use that server with its own settings instead.
 //!
@@ -121,7 +121,7 @@ impl Cluster {
         }
         let bin = account::reachable_bin(version)?;
         let template = template::of(version, &bin)?;
-        let dir = new_dir()?;
+        let dir = new_dir(scratch::for_data()?)?;
         template::copy(&template, &dir.join("data"))?;
         for (name, text) in files {
             let path = dir.join("data").join(name);
@@ -142,7 +142,7 @@ impl Cluster {
     /// Starts a standby that reaches this cluster by a proxy on this port.
     pub fn start_standby_by(&self, port: u16, settings: &[(&str, &str)]) -> Result<Cluster> {
         let own = self.own.as_ref().context("the primary is not ours")?;
-        let (bin, dir) = (own.bin.clone(), new_dir()?);
+        let (bin, dir) = (own.bin.clone(), new_dir(scratch::for_data()?)?);
         let primary = format!("host={} port={port} user=postgres", self.host);
         let mut backup = account::command(&bin.join("pg_basebackup"));
         backup.args(["--checkpoint=fast", "--no-sync", "-d", &primary, "-D"]);
@@ -239,7 +239,7 @@ impl Own {
             postgres.arg("-c").arg(setting);
         }
         let log = File::options().append(true).create(true).open(self.dir.join("log"))?;
-        let mut server = Leash::start(&postgres, "QUIT", &log)?;
+        let mut server = Leash::start_in(&self.dir, &postgres, "QUIT", &log)?;
         let started = Instant::now();
         while !is_ready(&data, server.id()) {
             if !server.is_running() || started.elapsed() > START_MAX {
@@ -275,9 +275,8 @@ fn is_ready(data: &Path, id: u32) -> bool {
     same && lines.nth(6).is_some_and(is_up)
 }
 
-/// Creates a folder for one cluster.
-fn new_dir() -> Result<PathBuf> {
-    let dir = scratch::unused()?;
+/// Creates this folder, for one cluster, and returns its path.
+fn new_dir(dir: PathBuf) -> Result<PathBuf> {
     account::own_dir(&dir, "0755")?;
     Ok(dir)
 }

@@ -1,28 +1,58 @@
-//! Folders of throwaway servers, under the system's folder for temporary files.
+//! Folders of throwaway servers: under the system's folder for temporary files, or in memory.
+//!
+//! A test's cluster makes a thousand files, and removes them soon after. On a disk that is most of
+//! the tests' time: ext4 gives a removed file's inode to no other file for a minute, and reads each
+//! such inode whenever it looks for one that is free.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
+use rustix::fs::statfs;
+use rustix::process::getuid;
 
-use crate::command;
+/// The folder that Linux systems keep in memory.
+const MEMORY: &str = "/dev/shm";
+/// The kernel's number for file systems in memory.
+const TMPFS: u32 = 0x0102_1994;
+/// Bytes that are free, in that folder as well as in memory, if data go there: some three times as
+/// many as the tests of the part `it` have there at once, with two hundred databases.
+const ROOM: u64 = 6 << 30;
+/// The variable of the environment that names the folder for temporary files. If it is set, data go
+/// there.
+const CHOSEN: &str = "TMPDIR";
 
-/// Returns the folder of all servers of this user of the machine.
+/// Returns the folder of all servers of this user of the machine. Programs can run there.
 pub(crate) fn base() -> Result<PathBuf> {
-    let user = command::output(Command::new("id").arg("-u"))?;
-    let base = std::env::temp_dir().join(format!("refrain-clusters-{}", user.trim()));
+    base_in(&std::env::temp_dir())
+}
+
+/// Returns a path for a folder, named after this process. Removes folders of processes that have
+/// ended.
+pub(crate) fn unused() -> Result<PathBuf> {
+    unused_in(&base()?)
+}
+
+/// Returns such a path for the data of one server. The folder is in memory if there is room.
+pub(crate) fn for_data() -> Result<PathBuf> {
+    let memory = Path::new(MEMORY);
+    if std::env::var_os(CHOSEN).is_some() || !has_room(memory) {
+        return unused();
+    }
+    unused_in(&base_in(memory)?)
+}
+
+fn base_in(folder: &Path) -> Result<PathBuf> {
+    let base = folder.join(format!("refrain-clusters-{}", getuid().as_raw()));
     fs::create_dir_all(&base).with_context(|| format!("cannot make {}", base.display()))?;
     Ok(base)
 }
 
-/// Returns a path for the folder of one server, named after this process. Removes folders of
-/// processes that have ended.
-pub(crate) fn unused() -> Result<PathBuf> {
+fn unused_in(base: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let base = base()?;
-    for entry in fs::read_dir(&base)? {
+    for entry in fs::read_dir(base)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.split_once('-').and_then(|(id, _)| id.parse::<u32>().ok());
@@ -31,5 +61,37 @@ pub(crate) fn unused() -> Result<PathBuf> {
         }
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(base.join(format!("{}-{number}", std::process::id())))
+    Ok(base.join(format!("{}-{number}", process::id())))
+}
+
+/// Whether a folder is in memory, and has room for the data of tests.
+fn has_room(folder: &Path) -> bool {
+    let Ok(system) = statfs(folder) else { return false };
+    let free = system.f_bavail * u64::try_from(system.f_bsize).unwrap_or(0);
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    system.f_type == i64::from(TMPFS) && free >= ROOM && available(&memory) >= ROOM
+}
+
+/// Returns the bytes of memory that programs may still ask for, from the system's list.
+fn available(list: &str) -> u64 {
+    let line = list.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kibibytes.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_that_is_available_is_read() {
+        let list = "MemTotal:       24684084 kB\nMemAvailable:   22 kB\nBuffers: 1 kB\n";
+        assert_eq!(available(list), 22 * 1024);
+        assert_eq!(available("MemTotal: 1 kB\n"), 0);
+    }
+
+    #[test]
+    fn a_folder_on_a_disk_is_not_in_memory() {
+        assert!(!has_room(Path::new("/proc")) && !has_room(Path::new("/nowhere")));
+    }
 }

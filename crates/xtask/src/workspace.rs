@@ -32,7 +32,7 @@ pub const BUILT: &str = "REFRAIN_BUILT";
 
 /// Arguments with which cargo optimises, without the release build's long link. A panic unwinds, as
 /// tests need it; in Refrain it ends the process all the same.
-pub const QUICK: &[&str] = &[
+const QUICK: &[&str] = &[
     "--profile=quick",
     "--config=profile.quick.inherits='release'",
     "--config=profile.quick.lto=false",
@@ -54,20 +54,13 @@ pub struct Quick {
     more: &'static [&'static str],
 }
 
-/// The program, the programs that compare it with servers, and the simulators.
-pub const PROGRAMS: Quick = Quick {
-    packages: &[
-        "refrain",
-        "refrain-differ",
-        "refrain-differ-mysql",
-        "refrain-sim",
-        "refrain-sim-mysql",
-    ],
-    more: &[],
-};
-/// The tests that are too slow in a debug build: those of planted bugs, and of normalized queries.
-/// They check themselves as there.
-pub const TESTS: Quick =
+/// The program, and the programs that compare it with servers. They check themselves, as do the
+/// simulators, so that cargo builds the crates of both once.
+pub const PROGRAMS: Quick =
+    Quick { packages: &["refrain", "refrain-differ", "refrain-differ-mysql"], more: ASSERTING };
+/// The simulators, and the tests that are too slow in a debug build: those of planted bugs, and of
+/// normalized queries.
+pub const SIMULATORS: Quick =
     Quick { packages: &["refrain-sim", "refrain-sim-mysql", "refrain-grammar"], more: ASSERTING };
 /// This program, which benchmarks run.
 const OWN: Quick = Quick { packages: &["xtask"], more: &[] };
@@ -76,9 +69,25 @@ impl Quick {
     /// Returns a command of cargo for these packages.
     pub fn cargo(&self, name: &str) -> Command {
         let mut cargo = cargo();
-        cargo.args([name, "--quiet", "--locked"]).args(QUICK).args(self.more);
+        cargo.args([name, "--quiet", "--locked"]);
+        self.flavour(&mut cargo);
         cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
         cargo
+    }
+
+    /// Adds the arguments with which cargo takes what is built already.
+    pub fn flavour(&self, cargo: &mut Command) {
+        cargo.args(QUICK).args(self.more);
+    }
+
+    /// Returns the features of each package that cargo builds by these commands, as lines.
+    #[cfg(test)]
+    fn features(&self, edges: &str) -> Vec<String> {
+        let mut cargo = cargo();
+        cargo.args(["tree", "--locked", "--prefix=none", "--format={p}: {f}", "--edges", edges]);
+        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+        let told = command::output(&mut cargo).unwrap();
+        told.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
     }
 
     /// Builds the programs of these packages.
@@ -90,7 +99,7 @@ impl Quick {
 /// Builds a program of the workspace, optimised, and returns its path.
 pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     if !is_built() {
-        let all = [PROGRAMS, OWN];
+        let all = [PROGRAMS, SIMULATORS, OWN];
         let its = all.into_iter().find(|some| some.packages.contains(&package));
         its.with_context(|| format!("no build has {package}"))?.build()?;
     }
@@ -150,4 +159,37 @@ pub fn tracked_files() -> Result<Vec<PathBuf>> {
         command::output(Command::new("git").args(["ls-files", "-z"]).current_dir(root()))?;
     let names = listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
     Ok(names.filter(|name| root().join(name).is_file()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// With other features, cargo would build the packages of both a second time. The manifest of
+    /// `sim` asks for the features that are missing.
+    #[test]
+    fn packages_of_simulators_have_the_features_of_the_program() {
+        let programs = PROGRAMS.features("normal,build");
+        let split = |line: &str| -> (String, String) {
+            let (package, features) = line.split_once(": ").unwrap_or((line, ""));
+            (package.to_owned(), features.to_owned())
+        };
+        // A package may be there twice: for the program, and for macros.
+        let mut known: HashMap<_, Vec<_>> = HashMap::new();
+        for line in &programs {
+            let (package, features) = split(line);
+            known.entry(package).or_default().push(features);
+        }
+        for line in SIMULATORS.features("normal,build,dev") {
+            let (package, features) = split(&line);
+            if let Some(same) = known.get(&package) {
+                assert!(
+                    same.contains(&features),
+                    "{package} has {features:?}, and not one of {same:?}"
+                );
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ use self::artifacts::{Artifacts, Packing};
 use crate::command::{self, Tally, counted};
 use crate::provision;
 use crate::scratch;
-use crate::workspace::{self, QUICK, built};
+use crate::workspace::{self, PROGRAMS, built};
 
 /// Makes the packages of a release in `target/dist`, tries them, and returns true if all is well.
 ///
@@ -67,7 +67,8 @@ fn cargo_install() -> Result<()> {
     let root = scratch::unused()?;
     let mut cargo = workspace::cargo();
     cargo.args(["install", "--quiet", "--locked", "--no-track", "--path", "crates/refrain"]);
-    cargo.arg("--target-dir").arg(workspace::target()).arg("--root").arg(&root).args(QUICK);
+    cargo.arg("--target-dir").arg(workspace::target()).arg("--root").arg(&root);
+    PROGRAMS.flavour(&mut cargo);
     command::run(&mut cargo)?;
     let version = command::output(Command::new(root.join("bin/refrain")).arg("--version"))?;
     remove(&root);

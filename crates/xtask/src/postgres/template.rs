@@ -58,7 +58,7 @@ pub(super) fn of(version: Version, bin: &Path) -> Result<PathBuf> {
     let file_name = format!("template.{}.{:016x}", version.name(), hasher.finish());
     let template = scratch::base()?.join(file_name);
     if !template.is_dir() {
-        let unfinished = super::new_dir()?;
+        let unfinished = super::new_dir(scratch::unused()?)?;
         make(&unfinished.join("data"), bin)?;
         // Another process may have created it first. Then this one is not needed.
         if fs::rename(unfinished.join("data"), &template).is_err() {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, Tally};
 use crate::postgres::Version;
 use crate::provision;
-use crate::workspace::{self, TESTS};
+use crate::workspace::{self, SIMULATORS};
 
 use super::process;
 
@@ -119,14 +119,14 @@ pub(super) fn with_servers() -> Result<Tally> {
 
 /// Runs the tests that look for planted bugs.
 pub(super) fn seeds() -> Result<Tally> {
-    command::tally(TESTS.cargo("test").args(["--no-fail-fast", "--test", "seeds"]))
+    command::tally(SIMULATORS.cargo("test").args(["--no-fail-fast", "--test", "seeds"]))
 }
 
 /// Runs the test of normalized queries over all statements of PostgreSQL's own suite, which
 /// `cargo test` alone does not have.
 pub(super) fn grammar() -> Result<Tally> {
     let scripts = provision::regression()?.suites.join("server/sql");
-    let mut test = TESTS.cargo("test");
+    let mut test = SIMULATORS.cargo("test");
     test.args(["--test", "it", "--", "--ignored"]).env("REFRAIN_SUITE", scripts);
     command::tally(&mut test)
 }

@@ -9,7 +9,7 @@ use crate::command::{self, Tally};
 use crate::instructions;
 use crate::pooler;
 use crate::provision;
-use crate::workspace::{self, PROGRAMS, TESTS};
+use crate::workspace::{self, PROGRAMS, SIMULATORS};
 
 use super::check::check;
 
@@ -43,15 +43,15 @@ pub(super) fn build_tests() -> Result<Tally> {
     built(command::run(&mut tests))
 }
 
-/// Builds the program, the differential tests and the simulators, optimised.
+/// Builds the program and the differential tests, optimised.
 pub(super) fn build_programs() -> Result<Tally> {
     built(PROGRAMS.build())
 }
 
-/// Builds the tests that need optimised code.
-pub(super) fn build_seeds() -> Result<Tally> {
-    let mut tests = TESTS.cargo("test");
-    built(command::run(tests.args(["--no-run", "--test", "seeds", "--test", "it"])))
+/// Builds the simulators and the tests that need optimised code.
+pub(super) fn build_simulators() -> Result<Tally> {
+    let mut build = SIMULATORS.cargo("build");
+    built(command::run(build.args(["--bins", "--test", "seeds", "--test", "it"])))
 }
 
 /// Builds the programs whose instructions count.

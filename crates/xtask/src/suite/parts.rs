@@ -73,16 +73,16 @@ impl Part {
 use self::Kind::{Drivers, Quick, Servers};
 use self::Load::{Sensitive, Waiting, Yielding};
 
-/// The build with the program, the differential tests and the simulators.
+/// The build with the program and the differential tests.
 const PROGRAMS: &[&str] = &["build-programs"];
-/// The build with the tests that need optimised code.
-const SEEDS: &[&str] = &["build-seeds"];
+/// The build with the simulators and the tests that need optimised code.
+const SIMULATORS: &[&str] = &["build-simulators"];
 /// The parts before those that start servers, which shall begin with the longest.
 const SERVERS: &[&str] = &["provision", "build-tests"];
 /// The parts before those that run client libraries.
 const LIBRARIES: &[&str] = &["provision", "provision-libraries", "build-tests"];
-/// The builds that have cargo's lock before others.
-const BUILDS: &[&str] = &["build-tests", "build-programs"];
+/// The parts that have the lock of the folder `debug` before lints: tests would wait for lints.
+const BEFORE_LINTS: &[&str] = &["build-tests", "it", "cargo-test"];
 
 /// Returns a sensitive part that runs the optimised program.
 const fn sensitive(name: &'static str, run: fn() -> Result<Tally>) -> Part {
@@ -108,8 +108,11 @@ pub(super) const PARTS: &[Part] = &[
     Part::new("build-tests", Waiting, Quick, house::build_tests)
         .after(&["build-pooler"])
         .preparing(),
-    Part::new("build-programs", Yielding, Quick, house::build_programs).preparing(),
-    Part::new("build-seeds", Yielding, Quick, house::build_seeds).preparing(),
+    Part::new("build-programs", Yielding, Servers, house::build_programs).preparing(),
+    // Both builds have the same place.
+    Part::new("build-simulators", Yielding, Quick, house::build_simulators)
+        .after(PROGRAMS)
+        .preparing(),
     Part::new("provision-libraries", Yielding, Drivers, house::libraries)
         .after(&["provision"])
         .preparing(),
@@ -145,21 +148,23 @@ pub(super) const PARTS: &[Part] = &[
         .needs(&["build-pooler"])
         .after(&["build-tests", "provision"])
         .untimed(),
-    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SEEDS),
-    Part::new("sim", Yielding, Quick, random::sim).needs(PROGRAMS),
-    Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(PROGRAMS),
-    // With the scripts of PostgreSQL's own suite.
-    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
-        .needs(SEEDS)
-        .after(&["provision"]),
-    Part::new("clippy", Yielding, Quick, house::clippy).after(BUILDS).untimed(),
-    Part::new("doc", Yielding, Quick, house::doc).after(BUILDS).untimed(),
-    // Both install valgrind.
+    // The longest begin first, so that no core waits for one of them in the end. The build is for
+    // the most part one link, on one core.
     Part::new("build-release", Yielding, Servers, house::build_release)
-        .after(&["provision", "build-tests", "build-programs"])
+        .after(&["provision", "build-tests", "build-simulators"])
         .preparing(),
+    Part::new("sim", Yielding, Quick, random::sim).needs(SIMULATORS),
+    Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(SIMULATORS),
+    // As `build-release` does, it installs valgrind.
     Part::new("instructions", Yielding, Servers, instructions::check)
         .needs(&["build-release"])
+        .after(&["provision"]),
+    Part::new("clippy", Yielding, Quick, house::clippy).after(BEFORE_LINTS).untimed(),
+    Part::new("doc", Yielding, Quick, house::doc).after(BEFORE_LINTS).untimed(),
+    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SIMULATORS),
+    // With the scripts of PostgreSQL's own suite.
+    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
+        .needs(SIMULATORS)
         .after(&["provision"]),
 ];
 

@@ -42,7 +42,8 @@ fn reads_that_are_repeated_are_advised_to_be_kept() {
             session.run("select a from t where a > 5");
             session.run("update t set a = a");
             Way::Named.read(&mut session, "");
-            thread::sleep(Duration::from_millis(5));
+            // Some forty rounds in the second in which Refrain looks, and few in the others.
+            thread::sleep(Duration::from_millis(25));
         }
     }
     let rows = proxy.show_of("cache advice", name);
@@ -107,7 +108,7 @@ fn what_is_never_kept_is_not_advised() {
                     session.ask(&[bind(text, &[]), execute(), Msg::Sync]);
                 }
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(100));
         }
         // Reads are judged in batches: the last of them may still be under way.
         thread::sleep(Duration::from_secs(1));
