@@ -31,7 +31,9 @@ impl<P: Protocol> Engine<P> {
             clients,
             servers: self.connections.servers().filter_map(|s| self.server_view(s)).collect(),
             protocol: P::view(self),
-            logging_in: u32::try_from(self.clients).unwrap_or(u32::MAX).saturating_sub(known),
+            logging_in: u32::try_from(self.client_count())
+                .unwrap_or(u32::MAX)
+                .saturating_sub(known),
         }
     }
 
@@ -42,10 +44,11 @@ impl<P: Protocol> Engine<P> {
             _ => 0,
         };
         let lines = || {
-            let servers = self.lines.iter().filter_map(|line| match self.connections.get(*line) {
-                Connection::Server(server) if server.pool == pool.shared.id => Some(server),
-                _ => None,
-            });
+            let servers =
+                self.lines.servers.iter().filter_map(|line| match self.connections.get(*line) {
+                    Connection::Server(server) if server.pool == pool.shared.id => Some(server),
+                    _ => None,
+                });
             servers.filter(|server| !server.line.is_empty()).map(|server| server.line.len() + 1)
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
