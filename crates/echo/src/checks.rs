@@ -2,7 +2,7 @@
 
 use refrain_pool::ids::PoolId;
 use refrain_pool::pool::Pool;
-use refrain_pool::{Background, Conn, Step};
+use refrain_pool::{Background, Conn, Step, Supply};
 
 use crate::lines::send;
 use crate::parts::{Check, Echo};
@@ -20,8 +20,11 @@ impl Background for Echo {
 
     // The pool waits for the answer.
     const ASKS: bool = true;
-    fn ask_server(step: &mut Step<'_, Self>, server: Conn) {
-        send(step, server, b"there\n");
+    fn ask_server(supply: &mut Supply<'_, Self>, server: Conn) {
+        let Some(s) = supply.connections.server(server) else { return };
+        s.request_begins(supply.now);
+        s.session.owed += 1;
+        supply.ports.out(server).extend(b"there\n");
     }
 
     // The next job finds out what the lost job was to find out.
@@ -56,7 +59,7 @@ pub(crate) fn checked(step: &mut Step<'_, Echo>, server: Conn) {
     let Some(s) = step.engine.connections.server(server) else { return };
     step.engine.core_state.pool(s.pool()).protocol.made += 1;
     match step.finish_job(server) {
-        Some((_, Some(client))) => step.unblock(client),
+        Some((_, Some(client))) => step.engine.connections.unblock(client),
         _ => step.make_fit(server),
     }
 }

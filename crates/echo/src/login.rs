@@ -100,8 +100,9 @@ pub(crate) fn answered(step: &mut Step<'_, Echo>, server: Conn, line: &[u8]) {
     if let Some(kind) = kind {
         let Some(id) = step.engine.connections.server(server).map(|s| s.pool()) else { return };
         let (cause, why) = (DisconnectReason::ServerLogin, "not now");
-        if step.drop_failed(server, &ConnectFailure { cause, why, kind, refusal: None }) {
-            step.fail_waiting(id, (cause, why), |_, _| None);
+        let mut supply = step.supply();
+        if supply.drop_failed(server, &ConnectFailure { cause, why, kind, refusal: None }) {
+            supply.fail_waiting(id, (cause, why), |_, _| None);
         }
         return;
     }

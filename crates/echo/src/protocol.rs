@@ -53,13 +53,16 @@ impl Protocol for Echo {
         c.session.count_line();
         let pid = step.engine.set_cancel_key(client, key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
-        step.unblock(client);
+        step.engine.connections.unblock(client);
     }
 
     // A line needs a server. If none is free, the pool keeps the input and calls again.
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
         let lent = step.server_of(client).is_some();
-        if !lent && step.had_better_share(client, input) && reads::share(step, client, input) {
+        if !lent
+            && step.sharing().had_better_share(client, input)
+            && reads::share(step, client, input)
+        {
             return input.len();
         }
         let mut used = 0;

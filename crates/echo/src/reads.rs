@@ -35,9 +35,9 @@ pub(crate) fn share(step: &mut Step<'_, Echo>, client: Conn, input: &[u8]) -> bo
         return false;
     }
     let fits = |_: &_, server: &ServerSession| !server.in_transaction;
-    let Some(server) = step.join(client, takes_us(input), fits) else { return false };
+    let Some(server) = step.sharing().join(client, takes_us(input), fits) else { return false };
     send(step, server, input);
-    step.await_turn(client, input);
+    step.sharing().await_turn(client, input);
     true
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn invite(
     request: &[u8],
     all: bool,
 ) {
-    match all && is_read(request) && step.may_open_line(client, request) {
+    match all && is_read(request) && step.sharing().may_open_line(client, request) {
         true => step.open_line(client, server, request, takes_us(request)),
-        false => step.close_line(server),
+        false => step.sharing().close_line(server),
     }
 }

@@ -175,7 +175,7 @@ fn follow(step: &mut Step<'_, My>, conn: Conn, result: ClientStep, rest: &[u8]) 
 
 /// Notes a login that has failed, whose error is written, and closes the connection.
 fn refused(step: &mut Step<'_, My>, conn: Conn, reason: DisconnectReason) {
-    step.note_client(conn, Level::Warn, reason, String::new());
+    step.log().note_client(conn, Level::Warn, reason, String::new());
     step.remove_client(conn, false);
 }
 
@@ -320,7 +320,7 @@ fn unknown_database(step: &mut Step<'_, My>, conn: Conn, schema: &str) {
     errors::write(step.ports.out(conn), sequence, code, words.as_bytes());
     let cause = DisconnectReason::UnknownDatabase;
     let note = ClientNote { detail: words, ..ClientNote::new(Level::Warn, cause) };
-    step.tell_of_client(conn, note);
+    step.log().tell_of_client(conn, note);
     step.remove_client(conn, false);
 }
 
@@ -355,7 +355,7 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
         return welcome(step, conn);
     }
     // The server that has been reached is free at the end of the step.
-    step.read_on(conn);
+    step.engine.connections.read_on(conn);
 }
 
 /// Returns the settings with which a client begins.
@@ -396,5 +396,5 @@ pub(crate) fn welcome(step: &mut Step<'_, My>, conn: Conn) {
     session.place = Place::default();
     session.listed = Some(sessions.list(number, serial, agreed.user.clone()));
     session.state = ClientState::Ready(agreed);
-    step.unblock(conn);
+    step.engine.connections.unblock(conn);
 }

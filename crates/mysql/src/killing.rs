@@ -119,7 +119,7 @@ fn give_up(step: &mut Step<'_, My>, side: Conn, why: &str) {
 
 fn tell_failure(step: &mut Step<'_, My>, pool: PoolId, why: &str) {
     let told = format!("a statement could not be ended: {why}");
-    step.note_pool(pool, Level::Warn, DisconnectReason::ServerLogin, told);
+    step.log().note_pool(pool, Level::Warn, DisconnectReason::ServerLogin, told);
 }
 
 /// Tells of a side connection that has ended without an answer. If KILL was sent, it may come

@@ -208,7 +208,7 @@ fn checked(
     let told = ErrPacket::read(packet.payload).map(|err| err.message.to_vec());
     let told = String::from_utf8_lossy(&told.unwrap_or_default()).into_owned();
     let level = refrain_pool::event::Level::Warn;
-    step.note_client(client, level, DisconnectReason::UnknownDatabase, told);
+    step.log().note_client(client, level, DisconnectReason::UnknownDatabase, told);
     step.remove_client(client, false);
     Some(())
 }

@@ -8,7 +8,7 @@ use refrain_pool::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
 use refrain_pool::event::Level;
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::{Server, ServerState};
-use refrain_pool::{Conn, Protocol, Step};
+use refrain_pool::{Conn, Protocol, Step, Supply};
 
 use crate::commands::{self, Purpose, ReadPacket};
 use crate::login::{
@@ -113,7 +113,7 @@ pub(crate) fn leaves_tls(step: &mut Step<'_, My>, conn: Conn, why: &str) -> bool
     }
     pool.shared.protocol.stay_clear();
     let told = format!("{host}: {why}; Refrain goes on in the clear, as sslmode is prefer");
-    step.note_pool(id, Level::Warn, DisconnectReason::ServerDown, told);
+    step.log().note_pool(id, Level::Warn, DisconnectReason::ServerDown, told);
     step.close_server(conn);
     true
 }
@@ -201,21 +201,22 @@ fn failed(step: &mut Step<'_, My>, conn: Conn, failure: &Failure) {
 
 /// Removes a server that could not be logged in to, and tells the clients that wait for one.
 fn fail(step: &mut Step<'_, My>, conn: Conn, pool: PoolId, failure: &ConnectFailure<'_>) {
-    if step.drop_failed(conn, failure) {
-        tell_waiting(step, pool, (failure.cause, failure.why), failure.refusal);
+    let mut supply = step.supply();
+    if supply.drop_failed(conn, failure) {
+        tell_waiting(&mut supply, pool, (failure.cause, failure.why), failure.refusal);
     }
 }
 
 /// Tells the clients that wait for a server of a pool why there is none: in the server's own words
 /// if it refuses the login.
 pub(crate) fn tell_waiting(
-    step: &mut Step<'_, My>,
+    supply: &mut Supply<'_, My>,
     pool: PoolId,
     (cause, why): (DisconnectReason, &str),
     refusal: Option<&[u8]>,
 ) {
     let said = refusal.and_then(|error| Some((error, ErrPacket::read(error).ok()?.sqlstate?)));
-    step.fail_waiting(pool, (cause, why), |client, out| match said {
+    supply.fail_waiting(pool, (cause, why), |client, out| match said {
         Some((error, sqlstate)) => {
             packet::message(out, client.place.sequence, |out| out.extend_from_slice(error));
             Some(String::from_utf8_lossy(&sqlstate).into_owned().into())

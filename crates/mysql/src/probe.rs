@@ -84,7 +84,7 @@ fn refuse(step: &mut Step<'_, My>, conn: Conn, why: &str) {
     let Some(client) = step.engine.connections.client(conn) else { return };
     My::tell(&client.session, step.ports.out(conn), cause);
     let note = ClientNote { detail: why.to_owned(), ..ClientNote::new(Level::Warn, cause) };
-    step.tell_of_client(conn, note);
+    step.log().tell_of_client(conn, note);
     step.remove_client(conn, false);
 }
 

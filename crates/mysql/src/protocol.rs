@@ -8,7 +8,7 @@ use refrain_pool::protocol::{Activity, Fitness};
 use refrain_pool::refusal::Refusal;
 use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
-use refrain_pool::{Background, Conn, Protocol, Sides, Step, Views};
+use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
@@ -134,9 +134,9 @@ impl Protocol for My {
         preparing::connect_failed(step, server, why);
     }
 
-    fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
+    fn refuse_waiting(supply: &mut Supply<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let why = (DisconnectReason::ServerLogin, &*refusal.why);
-        preparing::tell_waiting(step, pool, why, Some(&refusal.error));
+        preparing::tell_waiting(supply, pool, why, Some(&refusal.error));
     }
 
     fn secured(step: &mut Step<'_, Self>, server: Conn) {

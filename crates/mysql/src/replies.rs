@@ -176,7 +176,7 @@ fn answered(
         Part::File => {
             let c = step.engine.connections.client(client)?;
             c.session.reading = Reading::File;
-            step.unblock(client);
+            step.engine.connections.unblock(client);
         }
         Part::End => {
             if sent.command == command::STMT_PREPARE {

@@ -33,7 +33,7 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     }
     if waits {
         let has_more = c.inbox.held() > 0 && !core_state.is_shutting_down();
-        step.unblock(client);
+        step.engine.connections.unblock(client);
         if has_more {
             return;
         }

@@ -43,7 +43,7 @@ impl Step<'_, '_> {
     pub(crate) fn wake_for_reply(&mut self, waiters: Vec<Waiter>) {
         for waiter in waiters {
             let Waiter { core, request, .. } = waiter;
-            self.step.tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
+            self.step.flow().tell_fetched(Core(core), conn_of(&waiter), ClientSerial(request));
         }
     }
 
@@ -59,7 +59,7 @@ impl Step<'_, '_> {
                 .client(conn)
                 .is_some_and(|c| c.waiting_for() == WaitingFor::Replies);
             if await_replies {
-                self.step.unblock(conn);
+                self.step.engine.connections.unblock(conn);
             }
         }
     }

@@ -191,12 +191,13 @@ impl<P: Parts> Client<P> {
     }
 
     /// Keeps the client's input unread until another has fetched the reply
-    /// ([`crate::Step::fetched`]).
+    /// ([`crate::Flow::tell_fetched`]).
     pub fn await_fetch(&mut self) {
         self.waiting_for = WaitingFor::Fetch;
     }
 
-    /// Keeps the client's input unread until replies have come ([`crate::Step::unblock`]).
+    /// Keeps the client's input unread until replies have come
+    /// ([`crate::connections::Connections::unblock`]).
     pub fn await_replies(&mut self) {
         self.waiting_for = WaitingFor::Replies;
     }

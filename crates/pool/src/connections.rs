@@ -3,8 +3,12 @@
 //! A tick looks at the connections that are *watched*: servers, side connections, and clients that
 //! may not stay as they are, because they log in or have ended their stream. A tick need not look
 //! at the thousands of clients that do nothing. Servers and pools lead to the others.
+//!
+//! A client whose held input can be handled now is listed to be *read on* before the step ends.
 
-use crate::client::Client;
+use std::collections::VecDeque;
+
+use crate::client::{Client, WaitingFor};
 use crate::ids::Conn;
 use crate::parts::Parts;
 use crate::server::Server;
@@ -30,11 +34,21 @@ pub struct Connections<P: Parts> {
     /// The connections whose `is_watched` is true. Some of the numbers may be free by now.
     watched: Vec<Conn>,
     is_watched: Vec<bool>,
+    /// Clients whose input is to be read on before the step ends.
+    pub(crate) runnable: VecDeque<Conn>,
+    /// Number of clients, including those at their login.
+    clients: usize,
 }
 
 impl<P: Parts> Default for Connections<P> {
     fn default() -> Self {
-        Self { table: Vec::new(), watched: Vec::new(), is_watched: Vec::new() }
+        Self {
+            table: Vec::new(),
+            watched: Vec::new(),
+            is_watched: Vec::new(),
+            runnable: VecDeque::new(),
+            clients: 0,
+        }
     }
 }
 
@@ -47,6 +61,7 @@ impl<P: Parts> Connections<P> {
             self.is_watched.resize(index + 1, false);
         }
         assert!(matches!(self.table[index], Connection::Free), "a connection has one role");
+        self.clients += usize::from(matches!(connection, Connection::Client(_)));
         self.table[index] = connection;
         self.watch(conn);
     }
@@ -90,9 +105,28 @@ impl<P: Parts> Connections<P> {
 
     /// Takes a connection's role away.
     pub fn take(&mut self, conn: Conn) -> Connection<P> {
-        self.table
-            .get_mut(conn.0 as usize)
-            .map_or(Connection::Free, |place| std::mem::replace(place, Connection::Free))
+        let Some(place) = self.table.get_mut(conn.0 as usize) else { return Connection::Free };
+        let taken = std::mem::replace(place, Connection::Free);
+        self.clients -= usize::from(matches!(taken, Connection::Client(_)));
+        taken
+    }
+
+    /// Returns the number of clients, including those at their login.
+    pub(crate) fn client_count(&self) -> usize {
+        self.clients
+    }
+
+    /// Schedules a client's input to be handled before the step ends.
+    pub fn read_on(&mut self, conn: Conn) {
+        self.runnable.push_back(conn);
+    }
+
+    /// Ends a client's waiting, and schedules its input to be handled.
+    #[inline(never)]
+    pub fn unblock(&mut self, conn: Conn) {
+        let Some(client) = self.client(conn) else { return };
+        client.waiting_for = WaitingFor::Nothing;
+        self.read_on(conn);
     }
 
     /// Returns the role of a connection.
@@ -106,6 +140,14 @@ impl<P: Parts> Connections<P> {
     pub fn client(&mut self, conn: Conn) -> Option<&mut Client<P>> {
         match self.table.get_mut(conn.0 as usize) {
             Some(Connection::Client(client)) => Some(client),
+            _ => None,
+        }
+    }
+
+    /// Returns the client at a connection for reading.
+    pub fn peek_client(&self, conn: Conn) -> Option<&Client<P>> {
+        match self.get(conn) {
+            Connection::Client(client) => Some(client),
             _ => None,
         }
     }
@@ -134,8 +176,7 @@ impl<P: Parts> Connections<P> {
     /// server that exist.
     #[inline]
     pub fn pair(&mut self, client: Conn, server: Conn) -> (&mut Client<P>, &mut Server<P>) {
-        let both = self.table.get_disjoint_mut([client.0 as usize, server.0 as usize]);
-        match both {
+        match self.table.get_disjoint_mut([client.0 as usize, server.0 as usize]) {
             Ok([Connection::Client(client), Connection::Server(server)]) => (client, server),
             _ => panic!("a link joins a client and a server"),
         }

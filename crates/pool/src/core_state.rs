@@ -13,6 +13,7 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::pool_shared::PoolShared;
 use crate::ports::Ports;
+use crate::process_ids::ProcessIds;
 use crate::server::{HostFinding, Server};
 use crate::shared::Shared;
 use crate::stats::Counters;
@@ -44,6 +45,8 @@ pub struct CoreState<P: Parts> {
     pub(crate) idle_due: Now,
     /// The pools that the next ticks visit.
     pub(crate) agenda: Agenda,
+    /// The process IDs that the core gives.
+    pub(crate) process_ids: ProcessIds,
     pools: Vec<Option<Box<Pool<P>>>>,
     entropy: Entropy,
 }
@@ -54,6 +57,7 @@ impl<P: Parts> CoreState<P> {
         Self {
             core,
             protocol: P::core(&shared.protocol),
+            process_ids: ProcessIds::new(core, shared.cores),
             shared,
             draining: false,
             database_drain: DatabaseDrain::default(),

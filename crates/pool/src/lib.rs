@@ -58,7 +58,7 @@ pub mod engine;
 pub mod protocol;
 mod step;
 
-pub use engine::{Engine, Linked, Step};
+pub use engine::{Engine, Flow, Linked, Log, Sharing, Step, Supply};
 pub use event::{Action, Event};
 pub use ids::{ClientSerial, Conn, Core};
 pub use parts::Parts;

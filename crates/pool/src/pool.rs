@@ -66,7 +66,7 @@ pub struct Pool<P: Parts> {
     /// Whether this core has told the other cores that it wants a server, and has not yet told them
     /// that it wants none.
     pub(crate) wants_server: bool,
-    /// Whether [`crate::Step::grow`] asks the other cores again if clients still wait.
+    /// Whether [`crate::Supply::grow`] asks the other cores again if clients still wait.
     pub(crate) ask_due: bool,
     /// Cores that asked for a server, and the time at which each asked.
     pub(crate) asking: Vec<(Core, Now)>,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::client::{Client, Phase};
 use crate::core_state::CoreState;
 use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
-use crate::engine::{Engine, Linked, Step};
+use crate::engine::{Engine, Linked, Step, Supply};
 use crate::ids::{Conn, PoolId};
 use crate::parts::Parts;
 use crate::pool::Pool;
@@ -100,16 +100,16 @@ pub trait Background: Parts {
     const ASKS: bool = false;
     /// Asks an idle server whether it is there. The protocol calls [`Step::make_fit`] once the
     /// server has answered.
-    fn ask_server(step: &mut Step<'_, Self>, server: Conn) {
-        let _ = (step, server);
+    fn ask_server(supply: &mut Supply<'_, Self>, server: Conn) {
+        let _ = (supply, server);
     }
     /// Does the work that is due on this core. `sweep` is true every ten seconds.
     fn tick(step: &mut Step<'_, Self>, sweep: bool) {
         let _ = (step, sweep);
     }
     /// Handles the new settings of a pool, which had others before.
-    fn reloaded(step: &mut Step<'_, Self>, pool: PoolId, before: &PoolSettings) {
-        let _ = (step, pool, before);
+    fn reloaded(supply: &mut Supply<'_, Self>, pool: PoolId, before: &PoolSettings) {
+        let _ = (supply, pool, before);
     }
     /// Forgets everything that the protocol has learned of a pool's queries.
     fn flush(pool: &mut Pool<Self>) {
@@ -294,17 +294,18 @@ pub trait Protocol: Background + Sides + Views {
         };
         let (cause, kind) = (DisconnectReason::ServerDown, FailureKind::Outage);
         let failure = ConnectFailure { cause, why, kind, refusal: None };
-        if step.drop_failed(server, &failure) {
-            step.fail_waiting(pool, (cause, why), |client, out| {
+        let mut supply = step.supply();
+        if supply.drop_failed(server, &failure) {
+            supply.fail_waiting(pool, (cause, why), |client, out| {
                 Self::tell(client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
         }
     }
     /// Ends the sessions of the clients that wait for a server of a pool whose login is refused.
-    fn refuse_waiting(step: &mut Step<'_, Self>, pool: PoolId, refusal: &Refusal) {
+    fn refuse_waiting(supply: &mut Supply<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let cause = DisconnectReason::ServerLogin;
-        step.fail_waiting(pool, (cause, &refusal.why), |client, out| {
+        supply.fail_waiting(pool, (cause, &refusal.why), |client, out| {
             Self::tell(client, out, cause);
             Self::code(cause).map(Cow::Borrowed)
         });
@@ -328,14 +329,14 @@ pub trait Protocol: Background + Sides + Views {
         let _ = linked;
     }
     /// Sends the input of a client that waits for a server to one that works for others, if all of
-    /// it is one request that may share a server ([`Step::join`]).
+    /// it is one request that may share a server ([`crate::Sharing::join`]).
     fn share(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> bool {
         let _ = (step, client, input);
         false
     }
     /// Begins to use a server for a client that joins others there. The server fits the client.
-    fn joined(linked: Linked<'_, Self>) {
-        let _ = linked;
+    fn joined(client: &mut Self::Client, server: &mut Self::Server) {
+        let _ = (client, server);
     }
     /// Begins the turn of a client that has joined others: the server's next replies are to the
     /// client's request.

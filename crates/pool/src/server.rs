@@ -170,6 +170,12 @@ impl<P: Parts> Server<P> {
         self.secured.as_deref()
     }
 
+    /// Whether the server is taken whatever its host's state is: the pool prefers another state,
+    /// and no host has it.
+    pub fn takes_any_host(&self) -> bool {
+        self.place.as_ref().is_some_and(HostPlace::takes_any)
+    }
+
     /// Returns the server's pool.
     #[inline]
     pub fn pool(&self) -> PoolId {

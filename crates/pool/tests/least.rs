@@ -83,7 +83,7 @@ impl Protocol for Bytes {
 
     fn admit(step: &mut Step<'_, Self>, client: Conn) {
         step.engine.connections.client(client).expect("it is there").session = Phase::Ready;
-        step.unblock(client);
+        step.engine.connections.unblock(client);
     }
 
     // A request needs a server. If none is free, the pool keeps the input and calls again.

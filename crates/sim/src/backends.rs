@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 
 use refrain_pg::Event;
+use refrain_pg::auth::Proving;
 use refrain_pg_wire::startup::{self, Opening};
 use refrain_pg_wire::tag::{back, front};
 use refrain_pg_wire::write::{self, Report};
@@ -19,10 +20,11 @@ use refrain_pg_wire::write::{self, Report};
 use crate::backend::{Backend, Stage};
 use crate::frames::Frames;
 use crate::lang;
+use crate::lookup_checks::{check_due, check_flight};
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
 use crate::proofs::Proof;
-use crate::reads::{check_read, client_in};
+use crate::reads::{check_patience, check_read, client_in, patience};
 use crate::row_checks::tell_news;
 use crate::session::{Catalog, Session};
 use crate::standbys;
@@ -93,10 +95,7 @@ impl World {
         backend.input.push(bytes);
         match backend.stage {
             Stage::Opening => match backend.proving.take() {
-                Some(proving) => {
-                    let proof = self.backend_proves(number, proving);
-                    self.goes_on(number, proof);
-                }
+                Some(proving) => self.backend_proves(number, proving),
                 None => self.open_session(number),
             },
             Stage::Serving if !backend.waits => {
@@ -147,6 +146,23 @@ impl World {
         }
     }
 
+    /// Lets a server take what has come of a login.
+    fn backend_proves(&mut self, number: usize, proving: Proving) {
+        let proof = match self.backends[number].input.take() {
+            None => {
+                self.backends[number].proving = Some(proving);
+                Proof::Open
+            }
+            Some((tag, body)) => {
+                if tag != front::PASSWORD {
+                    self.violate("protocol", || format!("{} in a login", tag as char));
+                }
+                self.backends[number].judge_proof(proving.receive(&body))
+            }
+        };
+        self.goes_on(number, proof);
+    }
+
     fn let_in(&mut self, number: usize) {
         let refused = !self.is_calm && self.rng.chance(self.plan.rates.login_failure);
         if refused {
@@ -156,7 +172,8 @@ impl World {
             write::error(&mut out, &Report { severity: "FATAL", sqlstate, message, hint: "" });
             return self.say_and_close(number, &out);
         }
-        let proof = self.backend_asks(number);
+        let (plan, directory) = (self.plan.logins.as_ref(), &self.lookups.directory);
+        let proof = self.backends[number].ask_proof(plan, directory, &mut self.rng);
         self.goes_on(number, proof);
     }
 
@@ -166,6 +183,7 @@ impl World {
             Proof::Open => self.backend_answers(number),
             Proof::Done => self.begin_session(number),
             Proof::Refused => {
+                self.faults.logins += 1;
                 let out = self.backends[number].session.take_all();
                 self.say_and_close(number, &out);
                 self.backends[number].stage = Stage::Refused;
@@ -211,7 +229,7 @@ impl World {
 
     /// Ends a session after the engine has closed the connection or the connection has broken.
     pub(crate) fn backend_ends(&mut self, number: usize) {
-        self.note_given_up(number);
+        self.faults.logins += u32::from(self.backends[number].is_given_up());
         self.backends[number].stage = Stage::Over;
         let link = self.backends[number].link;
         self.links[link.0].up.kill();
@@ -294,10 +312,10 @@ impl World {
                 lang::parse(text).iter().map(lang::Statement::sleeps).sum()
             }
             front::EXECUTE if self.backends[number].session.looks_up().is_some() => {
-                self.delay_of_lookup()
+                self.plan.draw_delay_of_lookup(&mut self.rng, self.is_calm)
             }
             front::CLOSE if self.backends[number].session.has_looked_up() => {
-                self.delay_of_lookup().min(ANSWER_DELAY)
+                self.plan.draw_delay_of_lookup(&mut self.rng, self.is_calm).min(ANSWER_DELAY)
             }
             front::EXECUTE => self.backends[number].session.sleeps_late(body),
             _ => 0,
@@ -306,22 +324,36 @@ impl World {
         sleeps + if slow { self.rng.range(1, 2_000) } else { 0 }
     }
 
+    /// Plans a look at a server that works on a message for so long that nobody may wait behind it.
+    fn watch_patience(&mut self, number: usize, takes: u64) {
+        if let Some(bound) = patience(&self.plan, takes) {
+            let appointment = self.backends[number].number;
+            self.later(bound, Happening::Patience(number, appointment));
+        }
+    }
+
+    /// Checks that no client waits behind a message on which a server has worked for long.
+    pub(crate) fn check_patience(&mut self, number: usize, appointment: u32) {
+        let backend = &self.backends[number];
+        if backend.number == appointment && backend.is_busy() && backend.is_serving() {
+            let core = self.links[backend.link.0].core;
+            let view = self.workers[core].engine.snapshot(self.clock());
+            self.expect("patience", check_patience(&self.backends, number, &view));
+        }
+    }
+
     fn backend_handles(&mut self, number: usize, tag: u8, body: &[u8], hit: bool) {
         self.trace
             .line(self.now, "server", format_args!("{number} {}", tag as char), || brief(body));
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
             let found = standbys::check_host(&self.hosts, &self.backends[number], client);
-            if let Err(what) = found {
-                self.violate("hosts", || what);
-            }
+            self.expect("hosts", found);
         }
         if self.plan.shares {
             let backend = &mut self.backends[number];
             let found = check_read(backend, &mut self.ran, (tag, body, hit), self.plant);
-            if let Err(what) = found {
-                self.violate("reads", || what);
-            }
+            self.expect("reads", found);
         }
         self.backend_does(number, tag, body, hit);
         tell_news(&self.rows, &mut self.versions, self.now);
@@ -349,17 +381,23 @@ impl World {
         let failures = self.lookups.directory.failures();
         let looks_up = self.backends[number].session.looks_up().is_some();
         if looks_up && tag == front::EXECUTE {
-            self.prepare_lookup();
+            let plan = self.plan.logins.as_ref();
+            if let Some(mood) = plan.map(|plan| plan.draw_mood(&mut self.rng, self.is_calm)) {
+                self.lookups.directory.prepare(self.now, mood);
+            }
         }
         self.backends[number].session.handle(tag, body, hit);
         if tag == front::BIND {
-            self.check_flight(number);
+            let found = check_flight(&self.backends, &self.links, number);
+            self.expect("logins", found);
         }
         if self.lookups.directory.failures() > failures || looks_up && hit {
-            self.note_trouble();
+            self.lookups.note_trouble(self.now);
         }
-        if self.lookups.directory.answers() > answers {
-            self.check_due();
+        if self.lookups.directory.answers() > answers
+            && let Some(plan) = &self.plan.logins
+        {
+            self.expect("logins", check_due(plan, &self.lookups));
         }
     }
 

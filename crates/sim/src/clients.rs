@@ -4,11 +4,13 @@
 //! no client is disconnected without an error, or with an error that no fault excuses.
 
 use refrain_config::PoolMode;
+use refrain_pg::auth::NONCE_BYTES;
 use refrain_pg_wire::back::{Fields, field};
 use refrain_pg_wire::startup;
 use refrain_pg_wire::tag::back;
 
 use crate::client::{Client, Stage};
+use crate::lookup_checks::{CheckedLogin, SLACK, choose_password};
 use crate::net::{LinkId, Peer, Way};
 use crate::oracle::show;
 use crate::plant::Plant;
@@ -20,6 +22,9 @@ use crate::trace::brief;
 use crate::versions::Staleness;
 use crate::world::{Happening, World};
 
+/// The longest time that a client takes for its part of a login, in microseconds.
+const THINKS_MOST: u64 = 20_000;
+
 impl World {
     /// Connects a client.
     pub(crate) fn client_arrives(&mut self, slot: usize) {
@@ -28,7 +33,9 @@ impl World {
         let client = &mut self.clients[number];
         client.link = Some(id);
         client.exchange.connected = self.now;
-        self.watch_login(number);
+        if let Some(plan) = &self.plan.logins {
+            self.later(plan.timeout + SLACK, Happening::Late(number));
+        }
         let client = &mut self.clients[number];
         if client.rng.chance(100) {
             client.stage = Stage::AsksForTls;
@@ -36,6 +43,51 @@ impl World {
         } else {
             self.client_logs_in(number);
         }
+    }
+
+    /// Returns a client's login, to be checked.
+    fn login_of(&self, number: usize) -> CheckedLogin<'_> {
+        let (now, plan) = (self.now, self.plan.logins.as_ref());
+        CheckedLogin { now, plan, lookups: &self.lookups, client: &self.clients[number] }
+    }
+
+    /// Checks that a client's login is over when it has to be.
+    pub(crate) fn check_late(&mut self, number: usize) {
+        self.expect("logins", self.login_of(number).check_late());
+    }
+
+    /// Begins a client's login, where clients have passwords.
+    fn begin_exchange(&mut self, number: usize) {
+        let Some(plan) = &self.plan.logins else { return };
+        let client = &mut self.clients[number];
+        let password = choose_password(plan, &self.lookups.directory, client);
+        let mut random = [0; NONCE_BYTES];
+        client.rng.fill(&mut random);
+        client.exchange.began = self.now;
+        client.exchange.begin(&client.user, password, &random);
+    }
+
+    /// Lets a client answer a message of its login. True if the client is let in by the message.
+    fn client_proves(&mut self, number: usize, body: &[u8]) -> bool {
+        match self.clients[number].exchange.answer(body) {
+            Ok(None) => {
+                self.clients[number].exchange.is_let_in = true;
+                self.lookups.tally.let_in += 1;
+                self.expect("logins", self.login_of(number).check_let_in());
+                return true;
+            }
+            Ok(Some(said)) if !said.is_empty() => {
+                let hangs = self.plan.logins.as_ref().is_some_and(|plan| plan.hangs);
+                let client = &mut self.clients[number];
+                if !(hangs && client.rng.chance(100)) {
+                    let delay = client.rng.below(THINKS_MOST);
+                    self.later(delay, Happening::Says(number, said));
+                }
+            }
+            Ok(Some(_)) => {}
+            Err(why) => self.violate("login", || format!("client {number}: {why}")),
+        }
+        false
     }
 
     fn client_logs_in(&mut self, number: usize) {
@@ -159,24 +211,29 @@ impl World {
     /// Whether a fault or an option explains an ending.
     fn excuses(&mut self, number: usize, sqlstate: &str, words: &str) -> bool {
         let has_passwords = self.plan.logins.is_some();
-        let faults = &self.faults;
+        let (servers, logins) = (self.faults.servers > 0, self.faults.logins > 0);
         let refuses = !self.plan.waits_for_servers();
         match sqlstate {
             "08006" | "57P03" if words == "could not connect to server" => {
-                refuses && (faults.servers > 0 || faults.logins > 0)
+                refuses && (servers || logins)
             }
             "28P01" if has_passwords => {
-                self.check_refused(number);
+                self.lookups.tally.refused += 1;
+                self.expect("logins", self.login_of(number).check_refused());
                 true
             }
             "57P03" if words == "could not look up the user" => {
-                self.may_be_unavailable(number) || self.faults.drained
+                self.lookups.tally.unavailable += 1;
+                self.login_of(number).may_be_unavailable() || self.faults.drained
             }
-            "57014" if words.starts_with("canceling authentication") => self.may_be_late(number),
-            "08006" => faults.servers > 0 || faults.logins > 0,
-            "57P01" => faults.kills > 0 || faults.drained,
-            "53300" if words.starts_with("injected") => refuses && faults.logins > 0,
-            "57P03" => faults.drained,
+            "57014" if words.starts_with("canceling authentication") => {
+                self.lookups.tally.late += 1;
+                self.login_of(number).may_be_late()
+            }
+            "08006" => servers || logins,
+            "57P01" => self.faults.kills > 0 || self.faults.drained,
+            "53300" if words.starts_with("injected") => refuses && logins,
+            "57P03" => self.faults.drained,
             "53300" => self.plan.max_waiting,
             "08P01" if words.starts_with("transaction blocks") => {
                 self.plan.mode == PoolMode::Statement && self.clients[number].script.opened_block

@@ -20,7 +20,7 @@ impl World {
         let faults = self.faults.total();
         self.happen(what);
         if self.faults.total() > faults {
-            self.note_trouble();
+            self.lookups.note_trouble(self.now);
         }
         true
     }

@@ -4,6 +4,7 @@
 use refrain_grammar::PgGrammar;
 use refrain_pg::requests::{Answer, Case, ReadCase, Request, TextFindings};
 use refrain_pg::{Action, Event, Output, Transfer};
+use refrain_pg_wire::tag::front;
 use refrain_pool::event::Level;
 use refrain_pool::ids::Peer as Who;
 use refrain_pool::{Conn, Core};
@@ -186,6 +187,36 @@ impl World {
         let mut changed = Vec::new();
         refrain_pg_wire::startup::write_cancel(&mut changed, other.pid, &other.key);
         changed
+    }
+
+    /// Has a client get the replies to a request from a second server too, if that is the bug.
+    /// Returns true if replies before these are to be sent now.
+    pub(crate) fn plant_late_replies(&mut self, number: usize, tag: u8) -> bool {
+        if self.plant != Some(Plant::LateReplies) {
+            return false;
+        }
+        let backend = &mut self.backends[number];
+        match tag {
+            front::BIND => {
+                // The Execute of the unnamed portal.
+                let bound = backend.session.bound(&[0; 5]);
+                let Some(request) = bound.and_then(|(_, values)| values.first().cloned()) else {
+                    return false;
+                };
+                backend.is_late = *self.first.entry(request).or_insert(number) != number;
+                backend.is_late
+            }
+            front::SYNC if std::mem::take(&mut backend.is_late) => {
+                let replies = backend.session.out.clone();
+                let client = backend.segment.and_then(|client| self.clients[client].link);
+                if let Some(link) = client {
+                    self.links[link.0].down.send(&replies);
+                    self.pump(link, Way::Down);
+                }
+                false
+            }
+            _ => false,
+        }
     }
 
     fn close(&mut self, core: usize, conn: Conn) {

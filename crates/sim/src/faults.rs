@@ -1,5 +1,5 @@
-//! The operator's commands, restarts of the server, servers that fall silent, and the calm at the
-//! end.
+//! The operator's commands, changes of users, restarts of the server, servers that fall silent, and
+//! the calm at the end.
 //!
 //! A failover: the primary dies or stops, comes back as a standby, and a host is promoted after a
 //! while.
@@ -9,6 +9,7 @@ use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
 use crate::backend::Stage;
+use crate::logins::{LoginPlan, Rule};
 use crate::net::LinkId;
 use crate::plant::Plant;
 use crate::world::{Happening, World};
@@ -60,6 +61,59 @@ impl World {
                 self.later(delay, Happening::Order(Command::Resume(None)));
             }
         }
+    }
+
+    /// Lets the operator and the database change what is known of users, if chance decides so.
+    /// Returns the command with which the operator ends that.
+    pub(crate) fn change_users(&mut self) -> Option<Command> {
+        let plan = self.plan.logins.clone()?;
+        let [changes, flushes, reloads] = plan.rates;
+        if self.rng.chance(changes) {
+            self.change_password(&plan);
+        }
+        if self.rng.chance(flushes) {
+            self.trace.line(self.now, "flush", "users", String::new);
+            self.shared.protocol.flush_users(self.clock());
+            self.lookups.flushes.push(self.now);
+        }
+        self.rng.chance(reloads).then(|| self.reload_users(&plan))
+    }
+
+    fn change_password(&mut self, plan: &LoginPlan) {
+        let users = plan.users();
+        let user = *self.rng.pick(&users);
+        if user == plan.asker {
+            return;
+        }
+        let database = *self.rng.pick(plan.databases);
+        let user = plan.user(database, user);
+        let directory = self.lookups.directory.clone();
+        let password = match self.rng.below(10) {
+            0 => None,
+            1 => directory.passwords(&user).first().and_then(|first| first.1.clone()),
+            _ => Some(directory.new_password()),
+        };
+        self.trace.line(self.now, "password", &user.1, || format!("{}: {password:?}", user.0));
+        directory.set(user, self.now, password);
+    }
+
+    fn reload_users(&mut self, plan: &LoginPlan) -> Command {
+        let user = plan.user("d", "u1");
+        let password = self.lookups.directory.password(&user).unwrap_or("configured".to_owned());
+        let rules = [
+            Rule::Asks(Rule::FIRST),
+            Rule::Asks(Rule::SECOND),
+            Rule::Configures(password),
+            Rule::Nothing,
+        ];
+        let rule = self.rng.pick(&rules).clone();
+        // Clients and servers of users who are unknown from now on are closed.
+        self.faults.kills += 1;
+        self.trace.line(self.now, "reload", "", || format!("{rule:?}"));
+        let options = self.plan.options_under(&rule);
+        self.lookups.rules.push((self.now, rule));
+        self.shared.reload(options.clone());
+        Command::Reload(options)
     }
 
     /// Has a core give some of its clients to another, as the program does to balance their load.

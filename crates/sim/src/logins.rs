@@ -1,6 +1,6 @@
 //! Worlds in which users are looked up by `auth_query`: their options, and how they change.
 
-use crate::directory::{Form, UserId};
+use crate::directory::{Form, Mood, UserId};
 use crate::rng::Rng;
 
 /// The password of the user as whom databases are asked.
@@ -152,5 +152,13 @@ impl LoginPlan {
             text += &format!("[users.u1]\npassword = \"{password}\"\n");
         }
         text
+    }
+
+    /// Draws how the database answers a lookup.
+    pub(crate) fn draw_mood(&self, rng: &mut Rng, is_calm: bool) -> Mood {
+        match !is_calm && rng.chance(self.troubles[1]) {
+            false => Mood::Honest,
+            true => *rng.pick(&[Mood::Fails, Mood::Twice, Mood::Others]),
+        }
     }
 }

@@ -9,86 +9,92 @@
 //! A user is looked up once at a time, and not again while the answer is young, unless it may have
 //! been lost. And no login takes longer than `client_login_timeout`.
 
-use refrain_pool::event::Command;
-
-use crate::client::Stage;
-use crate::directory::{Found, Mood};
+use crate::backend::Backend;
+use crate::client::{Client, Stage};
+use crate::directory::{Directory, Found};
 use crate::logins::{ASKER_PASSWORD, LoginPlan, Rule};
-use crate::lookups::TROUBLE;
-use crate::world::{Happening, World};
+use crate::lookups::{Lookups, TROUBLE};
+use crate::net::Link;
 
 /// The time in which an answer reaches the engine, and an ending its client, in microseconds.
-const SLACK: u64 = 1_000_000;
+pub(crate) const SLACK: u64 = 1_000_000;
 /// The longest time for which a lookup may be under way, in microseconds.
 const UNDER_WAY: u64 = 10_000_000;
 /// The time in which no wrong password has the engine ask again, and that a login waits if there is
 /// an answer from before, in microseconds.
 const SECOND: u64 = 1_000_000;
 
-impl World {
-    /// Notes that a lookup may fail.
-    pub(crate) fn note_trouble(&mut self) {
-        self.lookups.trouble = self.now;
-    }
+/// Chooses the password that a client gives.
+pub(crate) fn choose_password(
+    plan: &LoginPlan,
+    directory: &Directory,
+    client: &mut Client,
+) -> String {
+    let user = plan.user(&client.database, &client.user);
+    let right = directory.password(&user);
+    let before = directory.passwords(&user);
+    let others = if client.rng.chance(500) {
+        let at = client.rng.index(plan.databases.len());
+        plan.user(plan.databases[at], &client.user)
+    } else {
+        plan.user(&client.database, "u1")
+    };
+    let chosen = match client.rng.below(20) {
+        0..=12 => right,
+        13 | 14 => before.len().checked_sub(2).and_then(|at| before[at].1.clone()),
+        15 => before.first().and_then(|first| first.1.clone()),
+        16 | 17 => directory.password(&others),
+        _ => None,
+    };
+    chosen.unwrap_or_else(|| "wrong".to_owned())
+}
 
-    /// Chooses the password that a client gives.
-    pub(crate) fn choose_password(&mut self, number: usize) -> String {
-        let Some(plan) = &self.plan.logins else { return String::new() };
-        let directory = &self.lookups.directory;
-        let client = &mut self.clients[number];
-        let user = plan.user(&client.database, &client.user);
-        let right = directory.password(&user);
-        let before = directory.passwords(&user);
-        let others = if client.rng.chance(500) {
-            let at = client.rng.index(plan.databases.len());
-            plan.user(plan.databases[at], &client.user)
-        } else {
-            plan.user(&client.database, "u1")
-        };
-        let chosen = match client.rng.below(20) {
-            0..=12 => right,
-            13 | 14 => before.len().checked_sub(2).and_then(|at| before[at].1.clone()),
-            15 => before.first().and_then(|first| first.1.clone()),
-            16 | 17 => directory.password(&others),
-            _ => None,
-        };
-        chosen.unwrap_or_else(|| "wrong".to_owned())
-    }
+/// A client's login, and what may decide how the login ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckedLogin<'a> {
+    pub(crate) now: u64,
+    /// The plan, where clients have passwords.
+    pub(crate) plan: Option<&'a LoginPlan>,
+    pub(crate) lookups: &'a Lookups,
+    pub(crate) client: &'a Client,
+}
 
-    /// Returns the passwords by which the engine may have judged a client: `None` for a user who
+impl CheckedLogin<'_> {
+    /// Returns the passwords by which the engine may have judged the client: `None` for a user who
     /// may not log in.
-    fn answers_for(&self, number: usize) -> Vec<Option<String>> {
-        let Some(plan) = &self.plan.logins else { return Vec::new() };
-        let client = &self.clients[number];
+    fn answers(&self) -> Vec<Option<String>> {
+        let Some(plan) = self.plan else { return Vec::new() };
         let mut answers = Vec::new();
-        for (_, rule) in self.lookups.rules_since(client.exchange.began) {
+        for (_, rule) in self.lookups.rules_since(self.client.exchange.began) {
             match rule {
-                _ if client.user == plan.asker => answers.push(Some(ASKER_PASSWORD.to_owned())),
-                Rule::Configures(password) if client.user == "u1" => {
+                _ if self.client.user == plan.asker => {
+                    answers.push(Some(ASKER_PASSWORD.to_owned()));
+                }
+                Rule::Configures(password) if self.client.user == "u1" => {
                     answers.push(Some(password.clone()));
                 }
                 Rule::Nothing => answers.push(None),
-                Rule::Configures(_) => answers.extend(self.looked_up(plan, number, Rule::FIRST)),
-                Rule::Asks(function) => answers.extend(self.looked_up(plan, number, function)),
+                Rule::Configures(_) => answers.extend(self.looked_up(plan, Rule::FIRST)),
+                Rule::Asks(function) => answers.extend(self.looked_up(plan, function)),
             }
         }
         answers
     }
 
-    /// Returns the passwords that this function has found, for the login of a client.
-    fn looked_up(&self, plan: &LoginPlan, number: usize, function: &str) -> Vec<Option<String>> {
-        let client = &self.clients[number];
-        let user = plan.user(&client.database, &client.user);
+    /// Returns the passwords that this function has found, for the login of the client.
+    fn looked_up(&self, plan: &LoginPlan, function: &str) -> Vec<Option<String>> {
+        let user = plan.user(&self.client.database, &self.client.user);
         let fits = |found: &Found| {
             let is_of = found.user == user && found.function == function;
-            is_of && self.may_count(plan, found, client.exchange.began)
+            is_of && self.may_count(plan, found)
         };
         let found = self.lookups.directory.found(fits);
         found.into_iter().map(|found| found.password).collect()
     }
 
-    /// Whether an answer may count for a login that began then.
-    fn may_count(&self, plan: &LoginPlan, found: &Found, began: u64) -> bool {
+    /// Whether an answer may count for the login.
+    fn may_count(&self, plan: &LoginPlan, found: &Found) -> bool {
+        let began = self.client.exchange.began;
         let is_stale = self.now >= began + SECOND || self.lookups.had_trouble(found.at);
         let ttl = if found.password.is_some() { plan.ttl } else { plan.negative_ttl };
         let age = if is_stale { ttl.max(plan.stale) } else { ttl };
@@ -97,202 +103,128 @@ impl World {
         found.at + age + SLACK >= began && !is_flushed
     }
 
-    /// Checks that a client may be let in.
-    pub(crate) fn check_let_in(&mut self, number: usize) {
-        self.lookups.tally.let_in += 1;
-        let client = &self.clients[number];
-        let is_right = self.answers_for(number).contains(&Some(client.exchange.password.clone()));
-        if !is_right {
-            let answers = self.answers_for(number);
-            self.violate_login(number, &format!("was let in; answers: {answers:?}"));
+    /// Checks that the client may be let in.
+    ///
+    /// # Errors
+    /// The violation, in words.
+    pub(crate) fn check_let_in(&self) -> Result<(), String> {
+        let answers = self.answers();
+        match answers.contains(&Some(self.client.exchange.password.clone())) {
+            true => Ok(()),
+            false => Err(self.violation(&format!("was let in; answers: {answers:?}"))),
         }
     }
 
-    /// Checks that a client may be refused.
-    pub(crate) fn check_refused(&mut self, number: usize) {
-        self.lookups.tally.refused += 1;
-        let client = &self.clients[number];
-        let rules = self.lookups.rules_since(client.exchange.began);
+    /// Checks that the client may be refused.
+    ///
+    /// # Errors
+    /// The violation, in words.
+    pub(crate) fn check_refused(&self) -> Result<(), String> {
+        let exchange = &self.client.exchange;
+        let rules = self.lookups.rules_since(exchange.began);
         // A reload may remove a user who has just proved who it is.
         let is_removed = rules.iter().any(|(_, rule)| *rule == Rule::Nothing);
         // Servers may know another password than the one that is configured.
         let is_configured = rules.iter().any(|(_, rule)| matches!(rule, Rule::Configures(_)));
-        let has_other = is_configured || self.has_old_secret(number);
-        if client.exchange.is_let_in && (is_removed || has_other) {
-            return;
+        let has_other = is_configured || self.has_old_secret();
+        if exchange.is_let_in && (is_removed || has_other) {
+            return Ok(());
         }
-        let given = Some(client.exchange.password.clone());
-        let is_wrong = self.answers_for(number).iter().any(|answer| *answer != given);
-        if !is_wrong || client.exchange.is_let_in {
-            let answers = self.answers_for(number);
-            self.violate_login(number, &format!("was refused; answers: {answers:?}"));
+        let given = Some(exchange.password.clone());
+        let answers = self.answers();
+        let is_wrong = answers.iter().any(|answer| *answer != given);
+        match is_wrong && !exchange.is_let_in {
+            true => Ok(()),
+            false => Err(self.violation(&format!("was refused; answers: {answers:?}"))),
         }
     }
 
-    /// Whether the servers of a client's pool may be given the user's password from before, which
+    /// Whether the servers of the client's pool may be given the user's password from before, which
     /// the last client has proved that was let in.
-    fn has_old_secret(&self, number: usize) -> bool {
-        let Some(plan) = self.plan.logins.as_ref().filter(|plan| plan.servers_ask) else {
-            return false;
-        };
-        let client = &self.clients[number];
-        let user = plan.user(&client.database, &client.user);
-        let age =
-            if self.lookups.had_trouble(client.exchange.began) { plan.stale } else { plan.ttl };
+    fn has_old_secret(&self) -> bool {
+        let Some(plan) = self.plan.filter(|plan| plan.servers_ask) else { return false };
+        let began = self.client.exchange.began;
+        let user = plan.user(&self.client.database, &self.client.user);
+        let age = if self.lookups.had_trouble(began) { plan.stale } else { plan.ttl };
         let changes = self.lookups.directory.passwords(&user);
-        changes
-            .iter()
-            .any(|(at, _)| *at > 0 && at + age.max(plan.ttl) + TROUBLE >= client.exchange.began)
+        changes.iter().any(|(at, _)| *at > 0 && at + age.max(plan.ttl) + TROUBLE >= began)
     }
 
-    fn violate_login(&mut self, number: usize, what: &str) {
-        let client = &self.clients[number];
-        let (user, database) = (&client.user, &client.database);
-        let told = format!(
-            "client {number}, {user} of {database} with {:?} since {}, {what}",
-            client.exchange.password, client.exchange.began
-        );
-        self.violate("logins", || told);
+    fn violation(&self, what: &str) -> String {
+        let Client { id, user, database, exchange, .. } = self.client;
+        format!(
+            "client {id}, {user} of {database} with {:?} since {}, {what}",
+            exchange.password, exchange.began
+        )
     }
 
-    /// Whether the engine may say that it cannot look up a client's user.
-    pub(crate) fn may_be_unavailable(&mut self, number: usize) -> bool {
-        self.lookups.tally.unavailable += 1;
-        let began = self.clients[number].exchange.began;
-        let refuses = self.plan.logins.as_ref().is_some_and(|plan| !plan.waits);
-        refuses && self.lookups.had_trouble(began.saturating_sub(SECOND))
+    /// Whether the engine may say that it cannot look up the client's user.
+    pub(crate) fn may_be_unavailable(&self) -> bool {
+        let refuses = self.plan.is_some_and(|plan| !plan.waits);
+        refuses && self.lookups.had_trouble(self.client.exchange.began.saturating_sub(SECOND))
     }
 
-    /// Whether a login may have taken too long.
-    pub(crate) fn may_be_late(&mut self, number: usize) -> bool {
-        self.lookups.tally.late += 1;
-        let timeout = self.plan.logins.as_ref().map_or(u64::MAX, |plan| plan.timeout);
-        self.now >= self.clients[number].exchange.connected.saturating_add(timeout)
+    /// Whether the login may have taken too long.
+    pub(crate) fn may_be_late(&self) -> bool {
+        let timeout = self.plan.map_or(u64::MAX, |plan| plan.timeout);
+        self.now >= self.client.exchange.connected.saturating_add(timeout)
     }
 
-    /// Checks that a client's login is over when it has to be.
-    pub(crate) fn check_late(&mut self, number: usize) {
-        let client = &self.clients[number];
-        let logs_in = matches!(client.stage, Stage::AsksForTls | Stage::LogsIn);
-        if logs_in && !client.exchange.is_let_in && !client.got_fatal {
-            self.violate_login(number, "is not told that the time for its login is over");
+    /// Checks that the login is over when it has to be.
+    ///
+    /// # Errors
+    /// The violation, in words.
+    pub(crate) fn check_late(&self) -> Result<(), String> {
+        let logs_in = matches!(self.client.stage, Stage::AsksForTls | Stage::LogsIn);
+        match logs_in && !self.client.exchange.is_let_in && !self.client.got_fatal {
+            true => Err(self.violation("is not told that the time for its login is over")),
+            false => Ok(()),
         }
     }
+}
 
-    /// Has a client's login looked at when it has to be over.
-    pub(crate) fn watch_login(&mut self, number: usize) {
-        if let Some(plan) = &self.plan.logins {
-            self.later(plan.timeout + SLACK, Happening::Late(number));
-        }
-    }
+/// Checks that no other server looks up the user whom this server begins to look up.
+///
+/// # Errors
+/// The violation, in words.
+pub(crate) fn check_flight(
+    backends: &[Backend],
+    links: &[Link],
+    number: usize,
+) -> Result<(), String> {
+    let backend = &backends[number];
+    let Some(own) = backend.session.looks_up() else { return Ok(()) };
+    let other = backends.iter().enumerate().position(|(other, it)| {
+        let is_open = it.is_serving() && links[it.link.0].conn.is_some();
+        let is_of = it.session.database == backend.session.database;
+        other != number && is_open && is_of && it.session.looks_up() == Some(own)
+    });
+    let user = own.1;
+    other.map_or(Ok(()), |other| {
+        Err(format!("servers {other} and {number} look up {user} at the same time"))
+    })
+}
 
-    /// Prepares the answer to a lookup.
-    pub(crate) fn prepare_lookup(&mut self) {
-        let Some(plan) = &self.plan.logins else { return };
-        let fails = !self.is_calm && self.rng.chance(plan.troubles[1]);
-        let mood = match fails {
-            false => Mood::Honest,
-            true => *self.rng.pick(&[Mood::Fails, Mood::Twice, Mood::Others]),
-        };
-        self.lookups.directory.prepare(self.now, mood);
-    }
-
-    /// Returns the time that a lookup takes, in microseconds.
-    pub(crate) fn delay_of_lookup(&mut self) -> u64 {
-        let Some(plan) = &self.plan.logins else { return 0 };
-        let is_slow = !self.is_calm && self.rng.chance(plan.troubles[0]);
-        if is_slow { self.rng.range(1_000, 3_000_000) } else { 0 }
-    }
-
-    /// Checks that no other server looks up the user whom this server begins to look up.
-    pub(crate) fn check_flight(&mut self, number: usize) {
-        let backend = &self.backends[number];
-        let Some(own) = backend.session.looks_up() else { return };
-        let other = self.backends.iter().enumerate().position(|(other, it)| {
-            let is_open = it.is_serving() && self.links[it.link.0].conn.is_some();
-            let is_of = it.session.database == backend.session.database;
-            other != number && is_open && is_of && it.session.looks_up() == Some(own)
-        });
-        if let Some(other) = other {
-            let user = own.1.to_owned();
-            self.violate("logins", || {
-                format!("servers {other} and {number} look up {user} at the same time")
-            });
-        }
-    }
-
-    /// Checks that the last lookup was due: the answer before was too old, or may have been lost.
-    pub(crate) fn check_due(&mut self) {
-        let Some(plan) = self.plan.logins.as_ref().filter(|plan| !plan.forgets) else { return };
-        let Some(last) = self.lookups.directory.found(|_| true).pop() else { return };
-        let same = |found: &Found| (&found.user, &found.function) == (&last.user, &last.function);
-        let mut all = self.lookups.directory.found(same);
-        all.pop();
-        let Some(before) = all.pop() else { return };
-        let ttl = if before.password.is_some() { plan.ttl } else { plan.negative_ttl };
-        let since = before.at;
-        let lookups = &self.lookups;
-        let events = lookups.flushes.iter().chain(lookups.rules.iter().skip(1).map(|(at, _)| at));
-        // What is forgotten while a lookup is under way overtakes its answer.
-        let is_excused =
-            lookups.trouble >= since || events.into_iter().any(|at| at + UNDER_WAY >= since);
-        let gap = last.at - since;
-        if gap < ttl.min(SECOND) && !is_excused {
-            let user = last.user.1;
-            self.violate("logins", || format!("{user} is looked up again after {gap} us"));
-        }
-    }
-
-    /// Lets the operator and the database change what is known of users, if chance decides so.
-    /// Returns the command with which the operator ends that.
-    pub(crate) fn change_users(&mut self) -> Option<Command> {
-        let plan = self.plan.logins.clone()?;
-        let [changes, flushes, reloads] = plan.rates;
-        if self.rng.chance(changes) {
-            self.change_password(&plan);
-        }
-        if self.rng.chance(flushes) {
-            self.trace.line(self.now, "flush", "users", String::new);
-            self.shared.protocol.flush_users(self.clock());
-            self.lookups.flushes.push(self.now);
-        }
-        self.rng.chance(reloads).then(|| self.reload_users(&plan))
-    }
-
-    fn change_password(&mut self, plan: &LoginPlan) {
-        let users = plan.users();
-        let user = *self.rng.pick(&users);
-        if user == plan.asker {
-            return;
-        }
-        let database = *self.rng.pick(plan.databases);
-        let user = plan.user(database, user);
-        let directory = self.lookups.directory.clone();
-        let password = match self.rng.below(10) {
-            0 => None,
-            1 => directory.passwords(&user).first().and_then(|first| first.1.clone()),
-            _ => Some(directory.new_password()),
-        };
-        self.trace.line(self.now, "password", &user.1, || format!("{}: {password:?}", user.0));
-        directory.set(user, self.now, password);
-    }
-
-    fn reload_users(&mut self, plan: &LoginPlan) -> Command {
-        let user = plan.user("d", "u1");
-        let password = self.lookups.directory.password(&user).unwrap_or("configured".to_owned());
-        let rules = [
-            Rule::Asks(Rule::FIRST),
-            Rule::Asks(Rule::SECOND),
-            Rule::Configures(password),
-            Rule::Nothing,
-        ];
-        let rule = self.rng.pick(&rules).clone();
-        // Clients and servers of users who are unknown from now on are closed.
-        self.faults.kills += 1;
-        self.trace.line(self.now, "reload", "", || format!("{rule:?}"));
-        let options = self.plan.options_under(&rule);
-        self.lookups.rules.push((self.now, rule));
-        self.shared.reload(options.clone());
-        Command::Reload(options)
+/// Checks that the last lookup was due: the answer before was too old, or may have been lost.
+///
+/// # Errors
+/// The violation, in words.
+pub(crate) fn check_due(plan: &LoginPlan, lookups: &Lookups) -> Result<(), String> {
+    let last = (!plan.forgets).then(|| lookups.directory.found(|_| true).pop()).flatten();
+    let Some(last) = last else { return Ok(()) };
+    let same = |found: &Found| (&found.user, &found.function) == (&last.user, &last.function);
+    let mut all = lookups.directory.found(same);
+    all.pop();
+    let Some(before) = all.pop() else { return Ok(()) };
+    let ttl = if before.password.is_some() { plan.ttl } else { plan.negative_ttl };
+    let since = before.at;
+    let events = lookups.flushes.iter().chain(lookups.rules.iter().skip(1).map(|(at, _)| at));
+    // What is forgotten while a lookup is under way overtakes its answer.
+    let is_excused =
+        lookups.trouble >= since || events.into_iter().any(|at| at + UNDER_WAY >= since);
+    let gap = last.at - since;
+    match gap < ttl.min(SECOND) && !is_excused {
+        true => Err(format!("{} is looked up again after {gap} us", last.user.1)),
+        false => Ok(()),
     }
 }

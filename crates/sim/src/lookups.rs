@@ -68,6 +68,11 @@ impl Lookups {
         &self.rules[first..]
     }
 
+    /// Notes that a lookup may fail now.
+    pub(crate) fn note_trouble(&mut self, now: u64) {
+        self.trouble = now;
+    }
+
     /// Whether a lookup may have failed since then.
     pub(crate) fn had_trouble(&self, since: u64) -> bool {
         self.trouble > 0 && self.trouble + TROUBLE >= since

@@ -265,6 +265,13 @@ impl Plan {
         options_of(&self.plain, self.logins.as_ref(), rule)
     }
 
+    /// Draws the time that a lookup takes, in microseconds.
+    pub(crate) fn draw_delay_of_lookup(&self, rng: &mut Rng, is_calm: bool) -> u64 {
+        let Some(logins) = &self.logins else { return 0 };
+        let is_slow = !is_calm && rng.chance(logins.troubles[0]);
+        if is_slow { rng.range(1_000, 3_000_000) } else { 0 }
+    }
+
     /// Returns the databases and users of the pools that there may be.
     pub(crate) fn pools(&self) -> Vec<(String, String)> {
         let own = |database: &str, user: &str| (database.to_owned(), user.to_owned());

@@ -5,15 +5,14 @@
 
 use std::collections::HashSet;
 
-use refrain_pg::ClientView;
+use refrain_pg::{ClientView, Snapshot};
 use refrain_pg_wire::tag::front;
 
 use crate::backend::Backend;
 use crate::frames::Frames;
 use crate::lang::{self, Statement};
-use crate::net::Way;
+use crate::plan::Plan;
 use crate::plant::Plant;
-use crate::world::{Happening, World};
 
 /// Time between two ticks of an engine.
 const TICK: u64 = 100_000;
@@ -67,69 +66,36 @@ pub(crate) fn check_read(
     }
 }
 
-impl World {
-    /// Plans a look at a server that works on a message for so long that nobody may wait behind it.
-    pub(crate) fn watch_patience(&mut self, number: usize, takes: u64) {
-        let bound = self.plan.patience + TICK + SLACK;
-        if self.plan.shares && takes > bound {
-            let appointment = self.backends[number].number;
-            self.later(bound, Happening::Patience(number, appointment));
-        }
-    }
+/// Returns the time after which nobody may wait any more behind a message that takes so long, if
+/// the message takes longer.
+pub(crate) fn patience(plan: &Plan, takes: u64) -> Option<u64> {
+    let bound = plan.patience + TICK + SLACK;
+    (plan.shares && takes > bound).then_some(bound)
+}
 
-    /// Checks that no client waits behind a message on which a server has worked for long.
-    pub(crate) fn check_patience(&mut self, number: usize, appointment: u32) {
-        let backend = &self.backends[number];
-        if backend.number != appointment || !backend.is_busy() || !backend.is_serving() {
-            return;
-        }
-        let (pid, now) = (backend.pid, self.clock());
-        let same = |other: &&Backend| other.pid == pid && other.is_serving();
-        if self.backends.iter().filter(same).count() > 1 {
-            return;
-        }
-        let view = self.workers[self.links[backend.link.0].core].engine.snapshot(now);
-        let Some(server) = view.servers.iter().find(|server| server.pid == pid) else { return };
-        let waits = |client: &&ClientView| {
-            client.server == Some(server.serial) && server.client != Some(client.serial)
-        };
-        if let Some(client) = view.clients.iter().find(waits) {
-            let holder = server.client;
-            self.violate("patience", || {
-                format!("{:?} still waits behind {holder:?} on server {number}", client.serial)
-            });
-        }
+/// Checks that no client waits behind a message on which a server has worked for long, by a look at
+/// the server's core.
+///
+/// # Errors
+/// The violation, in words.
+pub(crate) fn check_patience(
+    backends: &[Backend],
+    number: usize,
+    view: &Snapshot,
+) -> Result<(), String> {
+    let pid = backends[number].pid;
+    let same = |other: &&Backend| other.pid == pid && other.is_serving();
+    if backends.iter().filter(same).count() > 1 {
+        return Ok(());
     }
-
-    /// Has a client get the replies to a request from a second server too, if that is the bug.
-    /// Returns true if replies before these are to be sent now.
-    pub(crate) fn plant_late_replies(&mut self, number: usize, tag: u8) -> bool {
-        if self.plant != Some(Plant::LateReplies) {
-            return false;
-        }
-        let backend = &mut self.backends[number];
-        match tag {
-            front::BIND => {
-                // The Execute of the unnamed portal.
-                let bound = backend.session.bound(&[0; 5]);
-                let Some(request) = bound.and_then(|(_, values)| values.first().cloned()) else {
-                    return false;
-                };
-                backend.is_late = *self.first.entry(request).or_insert(number) != number;
-                backend.is_late
-            }
-            front::SYNC if std::mem::take(&mut backend.is_late) => {
-                let replies = backend.session.out.clone();
-                let client = backend.segment.and_then(|client| self.clients[client].link);
-                if let Some(link) = client {
-                    self.links[link.0].down.send(&replies);
-                    self.pump(link, Way::Down);
-                }
-                false
-            }
-            _ => false,
-        }
-    }
+    let Some(server) = view.servers.iter().find(|server| server.pid == pid) else { return Ok(()) };
+    let waits = |client: &&ClientView| {
+        client.server == Some(server.serial) && server.client != Some(client.serial)
+    };
+    let holder = server.client;
+    view.clients.iter().find(waits).map_or(Ok(()), |client| {
+        Err(format!("{:?} still waits behind {holder:?} on server {number}", client.serial))
+    })
 }
 
 /// Returns the process ID and key of a server that works for another client, and has this client's

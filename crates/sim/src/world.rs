@@ -293,6 +293,13 @@ impl World {
         }
     }
 
+    /// Notes the violation that a check has found, if it has.
+    pub(crate) fn expect(&mut self, checker: &str, found: Result<(), String>) {
+        if let Err(what) = found {
+            self.violate(checker, || what);
+        }
+    }
+
     /// Whether a bug that strikes once strikes here.
     pub(crate) fn strikes(&mut self) -> bool {
         if self.planted {

@@ -328,7 +328,7 @@ impl ClientLogin<'_, '_> {
         }
         client.session.login.check(login_request, authenticated);
         if self.step.lend(self.conn).is_some() {
-            self.step.read_on(self.conn);
+            self.step.engine.connections.read_on(self.conn);
         }
     }
 
@@ -401,8 +401,8 @@ impl ClientLogin<'_, '_> {
         }
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
-        self.step.unblock(self.conn);
-        self.step.note_login(self.conn);
+        self.step.engine.connections.unblock(self.conn);
+        self.step.log().note_login(self.conn);
     }
 }
 

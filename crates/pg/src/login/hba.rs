@@ -102,7 +102,7 @@ impl ClientLogin<'_, '_> {
                 line += &format!(" (connection matched {rule})");
             }
         }
-        self.step.tell_of_client(
+        self.step.log().tell_of_client(
             self.conn,
             ClientNote {
                 code: Some(report.sqlstate),

@@ -113,7 +113,7 @@ impl ClientLogin<'_, '_> {
             Some(early) => early.extend_from_slice(input),
             None => {
                 let told = UNENCRYPTED_DATA.to_owned();
-                self.step.note_client(
+                self.step.log().note_client(
                     self.conn,
                     Level::Warn,
                     DisconnectReason::ClientProtocol,
@@ -186,7 +186,7 @@ impl ClientLogin<'_, '_> {
             return self.refuse_in_words(DisconnectReason::ClientProtocol, &message, "");
         }
         let told = "invalid length of startup packet".to_owned();
-        self.step.note_client(self.conn, Level::Warn, DisconnectReason::ClientProtocol, told);
+        self.step.log().note_client(self.conn, Level::Warn, DisconnectReason::ClientProtocol, told);
         self.step.remove_client(self.conn, false);
     }
 
@@ -283,7 +283,7 @@ impl ClientLogin<'_, '_> {
     pub(crate) fn refuse_client(&mut self, cause: DisconnectReason, report: &Report<'_>) {
         let (code, detail) = (Some(report.sqlstate), report.message.to_owned());
         let note = ClientNote::new(Level::Warn, cause);
-        self.step.tell_of_client(self.conn, ClientNote { code, detail, ..note });
+        self.step.log().tell_of_client(self.conn, ClientNote { code, detail, ..note });
         write::error(self.step.ports.out(self.conn), report);
         self.step.remove_client(self.conn, false);
     }

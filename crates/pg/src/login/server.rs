@@ -208,10 +208,10 @@ impl LoginToServer<'_, '_> {
     /// its state is asked.
     #[cold]
     fn judge_state(&mut self) -> AfterMessage {
-        let takes_any = self.step.takes_any_host(self.conn);
         let Some(server) = self.step.engine.connections.server(self.conn) else {
             return AfterMessage::On;
         };
+        let takes_any = server.takes_any_host();
         let pool = self.step.engine.core_state.pool(server.pool());
         let wants = pool.settings.server.target_session_attrs;
         let Some(login) = server.login_mut() else { return AfterMessage::On };
@@ -234,7 +234,7 @@ impl LoginToServer<'_, '_> {
     fn unsuited(&mut self, state: ServerState) {
         let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
         // Clients wait for a server of another host.
-        self.step.drop_failed(
+        self.step.supply().drop_failed(
             self.conn,
             &ConnectFailure { cause, why: state.words(), kind, refusal: None },
         );
@@ -339,16 +339,17 @@ impl LoginToServer<'_, '_> {
         };
         let refusal = words.filter(|words| is_refusal(&Fields(words)));
         let failure = ConnectFailure { cause, why, kind, refusal };
-        if self.step.drop_failed(self.conn, &failure) {
+        let mut supply = self.step.supply();
+        if supply.drop_failed(self.conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
             let tell =
                 |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, words);
-            self.step.fail_waiting(id, (cause, why), tell);
+            supply.fail_waiting(id, (cause, why), tell);
         }
         if gone {
-            self.step.forget_soon(id);
+            supply.forget_soon(id);
         }
     }
 }

@@ -65,8 +65,8 @@ impl<'s, 'a> ConsoleClient<'s, 'a> {
             client.inbox.put_back(all, at);
             Step { step: self.step }.leave_if_ended(self.conn);
             match self.step.ports.queued(self.conn) > UNREAD_BYTES_MAX {
-                true => self.step.stop_reading(self.conn),
-                false => self.step.regulate(self.conn),
+                true => self.step.flow().stop_reading(self.conn),
+                false => self.step.flow().regulate(self.conn),
             }
         }
     }
@@ -133,7 +133,7 @@ impl<'s, 'a> ConsoleClient<'s, 'a> {
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let Some(session) = client.session.login.console_session() else { return };
         session.reply(reply, self.step.ports.out(self.conn));
-        self.step.unblock(self.conn);
+        self.step.engine.connections.unblock(self.conn);
         self.dismiss();
     }
 }

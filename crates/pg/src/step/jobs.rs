@@ -150,7 +150,7 @@ impl Step<'_, '_> {
         } else {
             // No job has begun: the client must not wait for one.
             pool.protocol.normalized_queries.rest(true, now);
-            self.step.unblock(client);
+            self.step.engine.connections.unblock(client);
         }
     }
 
@@ -209,7 +209,12 @@ impl Step<'_, '_> {
             Task::LookUp(lookup) => {
                 let (waiters, wrong) = lookups::conclude(*lookup, now);
                 if let Some(words) = wrong {
-                    self.step.note_pool(id, Level::Error, DisconnectReason::UserLookup, words);
+                    self.step.log().note_pool(
+                        id,
+                        Level::Error,
+                        DisconnectReason::UserLookup,
+                        words,
+                    );
                 }
                 waiters
             }
@@ -229,7 +234,7 @@ impl Step<'_, '_> {
             Some(client) => {
                 // The client has not got what the server reported during the job.
                 self.sync_settings(client, conn);
-                self.step.unblock(client);
+                self.step.engine.connections.unblock(client);
             }
             None => self.step.make_fit(conn),
         }

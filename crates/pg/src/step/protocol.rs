@@ -14,7 +14,7 @@ use refrain_pool::refusal::Refusal;
 use refrain_pool::server::Server;
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::snapshot::Extent;
-use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Views};
+use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Supply, Views};
 
 use crate::engine::{Asking, ClientLogin, Step};
 use crate::ground::reports::{logged_sqlstate, report};
@@ -23,6 +23,7 @@ use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
 use crate::relay::follow::begin_use;
 use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
 use crate::relay::turn::drop_answered_parse;
 use crate::state::cancel::CancelRequest;
 use crate::state::client::ClientSession;
@@ -127,14 +128,15 @@ impl Background for Pg {
 
     const ASKS: bool = true;
 
-    fn ask_server(step: &mut PoolStep<'_, Self>, server: Conn) {
-        if let Some(mut pipe) = (Step { step }).pipe(server) {
-            pipe.ask_whether_there();
+    fn ask_server(supply: &mut Supply<'_, Self>, server: Conn) {
+        let Supply { now, core_state, connections, ports } = supply;
+        if let Some(server) = connections.server(server) {
+            Pipeline { now: *now, server, core_state, ports }.ask_whether_there();
         }
     }
 
-    fn reloaded(step: &mut PoolStep<'_, Self>, pool: PoolId, before: &PoolSettings) {
-        reloaded(step.engine, pool, before, step.now, step.ports);
+    fn reloaded(supply: &mut Supply<'_, Self>, pool: PoolId, before: &PoolSettings) {
+        reloaded(supply, pool, before);
     }
 
     fn flush(pool: &mut Pool<Self>) {
@@ -274,11 +276,11 @@ impl Protocol for Pg {
         login.login_failed(DisconnectReason::ServerDown, why, None);
     }
 
-    fn refuse_waiting(step: &mut PoolStep<'_, Self>, pool: PoolId, refusal: &Refusal) {
+    fn refuse_waiting(supply: &mut Supply<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let (cause, error) = (DisconnectReason::ServerLogin, Some(&*refusal.error));
         let tell =
             |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, error);
-        step.fail_waiting(pool, (cause, &*refusal.why), tell);
+        supply.fail_waiting(pool, (cause, &*refusal.why), tell);
     }
 
     #[inline]
@@ -304,9 +306,9 @@ impl Protocol for Pg {
     }
 
     #[inline]
-    fn joined(linked: Linked<'_, Self>) {
-        linked.server.session.begin_behind();
-        linked.client.session.begin_use();
+    fn joined(client: &mut ClientSession, server: &mut ServerSession) {
+        server.begin_behind();
+        client.begin_use();
     }
 
     fn turn_begins(linked: Linked<'_, Self>) {

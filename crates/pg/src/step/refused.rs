@@ -12,7 +12,7 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return };
         // A client that is logged in asks for a server with its request.
         if client.session.login.is_checking() && self.step.lend(conn).is_some() {
-            self.step.read_on(conn);
+            self.step.engine.connections.read_on(conn);
         }
     }
 

@@ -172,7 +172,7 @@ impl Step<'_, '_> {
             let words = format!("process {}: {story}{left}", server.pid());
             let id = server.pool();
             self.step.engine.core_state.pool(id).counters.pool.unexpected_messages += 1;
-            self.step.note_pool(id, Level::Error, cause, words);
+            self.step.log().note_pool(id, Level::Error, cause, words);
         }
         self.step.end_server(conn, cause);
     }
@@ -193,7 +193,12 @@ impl Step<'_, '_> {
             return self.server_broken(server, DisconnectReason::ServerGone);
         }
         self.step.part(client, server);
-        self.step.note_client(client, Level::Warn, DisconnectReason::ServerGone, String::new());
+        self.step.log().note_client(
+            client,
+            Level::Warn,
+            DisconnectReason::ServerGone,
+            String::new(),
+        );
         self.step.remove_client(client, false);
         self.server_broken(server, DisconnectReason::ServerGone);
     }

@@ -5,22 +5,16 @@
 
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_pool::settings::PoolSettings;
-use refrain_pool::{Now, Protocol};
+use refrain_pool::{Protocol, Supply};
 
 use crate::relay::pipe::Pipeline;
 use crate::state::options::finds_changes;
-use crate::state::parts::{Engine, Pg, Ports, Server};
+use crate::state::parts::{Pg, Server};
 
 /// Handles the new options of a pool: if replies begin to be kept, notes that the transactions of
 /// its servers may have written anything.
-pub(crate) fn reloaded(
-    engine: &mut Engine,
-    id: PoolId,
-    before: &PoolSettings,
-    now: Now,
-    ports: &mut Ports,
-) {
-    let Engine { core_state, connections, .. } = engine;
+pub(crate) fn reloaded(supply: &mut Supply<'_, Pg>, id: PoolId, before: &PoolSettings) {
+    let Supply { now, core_state, connections, ports } = supply;
     let pool = core_state.pool_in_use(id);
     if before.cache.is_on || !finds_changes(pool) {
         return;
@@ -33,7 +27,7 @@ pub(crate) fn reloaded(
         connections.servers().filter(of_pool).map(|server| server.conn()).collect();
     for conn in working {
         let Some(server) = connections.server(conn) else { continue };
-        Pipeline { now, server, core_state, ports }.may_have_written();
+        Pipeline { now: *now, server, core_state, ports }.may_have_written();
     }
 }
 

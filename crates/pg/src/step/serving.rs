@@ -33,7 +33,7 @@ impl Step<'_, '_> {
             Left::Nothing => {}
             Left::Fetch(pool) => self.queue_what_is_due(pool),
             Left::Wake(waiters) => self.wake_for_reply(waiters),
-            Left::TryLogin(pool) => self.step.try_login(pool),
+            Left::TryLogin(pool) => self.step.supply().try_login(pool),
         }
         match answered {
             Answered::Now(used) => ControlFlow::Continue(used),
@@ -110,7 +110,7 @@ impl Step<'_, '_> {
                 return at + Relayed { step: self.step, client: conn, server }.requests(rest);
             }
             if link.pipe.server.is_open() {
-                self.step.close_line(server);
+                self.step.sharing().close_line(server);
                 link = self.linked(conn, server);
             }
             let quiet = link.pipe.server.session.outstanding.quiescent().is_some();
@@ -157,7 +157,8 @@ impl Step<'_, '_> {
 
     /// Handles replies for a client. Returns the number of bytes handled, and whether to go on with
     /// the rest.
-    #[inline]
+    // Within its caller, the reader's loop has too few registers.
+    #[inline(never)]
     pub(crate) fn client_replies(
         &mut self,
         client: Conn,
@@ -196,7 +197,7 @@ impl Step<'_, '_> {
             waits && link.pipe.server.session.outstanding.quiescent().is_some() && stays();
         if waits {
             link.client.cancel_wanted &= !goes_on;
-            self.step.unblock(client);
+            self.step.engine.connections.unblock(client);
         }
         if wakes {
             self.read_woken(pool);
@@ -213,7 +214,7 @@ impl Step<'_, '_> {
             Halt::Refused => self.refuse_login(client, server),
             Halt::Unused => self.leave_unused(client, server),
             Halt::Failed => self.fail_unused(client, server),
-            Halt::Elsewhere => self.step.give_turn_up(client, server),
+            Halt::Elsewhere => self.step.sharing().give_turn_up(client, server),
             Halt::Intruded => self.step.end_client(client, DisconnectReason::Synchronization),
             Halt::Broken => self.server_broken(server, DisconnectReason::ServerProtocol),
         }
@@ -277,7 +278,7 @@ impl Step<'_, '_> {
             // Nothing is worth asking any more: the session ends.
             self.step.transaction_over(client, server, false);
         } else if checking {
-            self.step.read_on(client);
+            self.step.engine.connections.read_on(client);
         } else if looks && !partial {
             // The client has called code that may have changed the session: ask before another
             // client gets the server.

@@ -29,7 +29,7 @@ impl Step<'_, '_> {
         let Some(client) = self.step.engine.connections.client(conn) else { return false };
         let pool = client.pool();
         shares_reads(self.step.engine.core_state.pool_in_use(pool))
-            && self.step.had_better_share(conn, input)
+            && self.step.sharing().had_better_share(conn, input)
     }
 
     /// Sends a client's input to a server that works for other clients, if the input may share one.
@@ -42,19 +42,21 @@ impl Step<'_, '_> {
             Ok(read) => read,
         };
         let fits = |client: &ClientSession, server: &ServerSession| read.fits(client, server);
-        let Some(server) = self.step.join(conn, read.takes_us(), fits) else { return false };
+        let Some(server) = self.step.sharing().join(conn, read.takes_us(), fits) else {
+            return false;
+        };
         let mut link = self.linked(conn, server);
         let (used, _) = link.requests(input);
         if used < input.len() {
             // Another core has begun a new generation of the statement just now, so the server has
             // got something else than the read. That is a request of its own from here on.
             link.pipe.end_segment(Purpose::Prepare);
-            self.step.leave_line(conn, server);
+            self.step.sharing().leave_line(conn, server);
             return false;
         }
         read.cached.count_shared();
         link.client.session.begin_read(read.cached);
-        self.step.await_turn(conn, input);
+        self.step.sharing().await_turn(conn, input);
         true
     }
 
@@ -84,7 +86,7 @@ impl Step<'_, '_> {
     /// replies to `input`, and that is a cheap read. What it costs is learned here.
     #[inline]
     pub(crate) fn open_line(&mut self, conn: Conn, server: Conn, input: &[u8]) {
-        if !self.step.may_open_line(conn, input) {
+        if !self.step.sharing().may_open_line(conn, input) {
             return;
         }
         let Ok(read) = self.read_of(conn, input) else { return };

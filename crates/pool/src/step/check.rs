@@ -13,7 +13,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
-use crate::step::lend::is_marked;
+use crate::step::close::is_marked;
 use crate::step::tick::is_always_watched;
 
 /// The counts of one pool, made anew from all connections.
@@ -47,7 +47,7 @@ impl<P: Protocol> Engine<P> {
         let mut clients = 0;
         let mut home = 0;
         let mut sides = 0;
-        holds!(self.runnable.is_empty(), "clients are left that can be read on");
+        holds!(self.connections.runnable.is_empty(), "clients are left that can be read on");
         for conn in self.connections.conns() {
             let watched = self.connections.is_watched(conn);
             let connection = self.connections.get(conn);
@@ -57,7 +57,7 @@ impl<P: Protocol> Engine<P> {
                     clients += 1;
                     if let ProcessId::Home(pid) = client.pid {
                         home += 1;
-                        let found = self.process_ids.find(pid);
+                        let found = self.core_state.process_ids.find(pid);
                         holds!(found == Some(conn), "{conn:?} is not found by its process ID");
                     }
                     holds!(client.conn == conn, "{conn:?} is a client with another number");
@@ -77,11 +77,12 @@ impl<P: Protocol> Engine<P> {
             }
         }
         let open = self.connections.servers().filter(|server| server.line.is_open()).count();
-        let counted = self.open_lines as usize;
+        let counted = self.lines.open as usize;
         holds!(counted == open, "{open} lines are open, {counted} are counted");
-        holds!(self.clients == clients, "{clients} clients, {} are counted", self.clients);
+        let counted = self.client_count();
+        holds!(counted == clients, "{clients} clients, {counted} are counted");
         holds!(self.sides == sides, "{sides} side connections, {} are counted", self.sides);
-        let held = self.process_ids.count();
+        let held = self.core_state.process_ids.count();
         holds!(held == home, "{home} clients have process IDs, {held} IDs are held");
         for server in self.connections.servers() {
             let under_way = cancels.remove(&(server.conn, server.serial)).unwrap_or(0);

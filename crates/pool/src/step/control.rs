@@ -10,8 +10,8 @@ use crate::ids::{ClientSerial, Conn, PoolId};
 use crate::message::CoreMessage;
 use crate::pool::Pool;
 use crate::protocol::Protocol;
-use crate::server::ServerState;
 use crate::side::SideEnd;
+use crate::step::orders::{concerns, find_pools, servers_of};
 use crate::time::Now;
 
 impl<P: Protocol> Step<'_, P> {
@@ -24,20 +24,20 @@ impl<P: Protocol> Step<'_, P> {
                     pool.asking.retain(|(other, _)| *other != core);
                 }
             }
-            CoreMessage::Room { pool } => self.grow(pool),
-            CoreMessage::WantsRoom { wish } => self.look_for_room(wish),
-            CoreMessage::RoomFor { pool, is_counted } => self.room_made(pool, is_counted),
+            CoreMessage::Room { pool } => self.supply().grow(pool),
+            CoreMessage::WantsRoom { wish } => self.supply().look_for_room(wish),
+            CoreMessage::RoomFor { pool, is_counted } => self.supply().room_made(pool, is_counted),
             CoreMessage::Cancel { pid, key } => self.cancel_here(pid, &key),
             CoreMessage::Kill { serial } => {
                 self.kill_client(serial);
             }
             CoreMessage::MakeWay { conn, serial } => self.make_way(conn, serial),
-            CoreMessage::Fetched { conn, serial } => self.fetched(conn, serial),
+            CoreMessage::Fetched { conn, serial } => self.flow().fetched(conn, serial),
             CoreMessage::ServerReached { pool } => self.let_in(pool),
             CoreMessage::HostUnsuited { place, shown_by } => {
-                self.host_is_unsuited(&place, shown_by)
+                self.supply().host_is_unsuited(&place, shown_by)
             }
-            CoreMessage::HostDoubted { pool } => self.try_login(pool),
+            CoreMessage::HostDoubted { pool } => self.supply().try_login(pool),
             CoreMessage::DrainDatabase { database } => self.drain_database(database),
             CoreMessage::DatabaseDrained { database } => self.end_database_drain(&database),
         }
@@ -46,14 +46,14 @@ impl<P: Protocol> Step<'_, P> {
     /// Handles a command of the operator.
     pub(crate) fn command(&mut self, command: Command) {
         match command {
-            Command::Pause(database) => self.pause(database.as_ref()),
-            Command::Resume(database) => self.resume(database.as_ref()),
-            Command::Reconnect(database) => self.reconnect(database.as_ref()),
+            Command::Pause(database) => self.supply().pause(database.as_ref()),
+            Command::Resume(database) => self.supply().resume(database.as_ref()),
+            Command::Reconnect(database) => self.supply().reconnect(database.as_ref()),
             Command::LeaveAddresses(name, gone) => {
-                self.leave_servers(|server| server.is_at(&name, &gone));
+                self.supply().leave_servers(|server| server.is_at(&name, &gone));
             }
             Command::Kill(database) => {
-                self.pause(database.as_ref());
+                self.supply().pause(database.as_ref());
                 self.kill(|pool| concerns(database.as_ref(), pool), DisconnectReason::Killed);
             }
             Command::KillClient(serial) => {
@@ -63,7 +63,7 @@ impl<P: Protocol> Step<'_, P> {
             Command::Reload(_) => self.reload(),
             Command::Drain => {
                 self.drain();
-                self.close_idle(|_| true);
+                self.supply().close_idle(|_| true);
             }
             Command::Stop => {
                 self.engine.core_state.draining = true;
@@ -81,32 +81,17 @@ impl<P: Protocol> Step<'_, P> {
     /// Puts new options into force. Clients that they do not allow leave, and so do the servers of
     /// removed pools.
     fn reload(&mut self) {
-        let mut reloaded = Vec::new();
-        for pool in self.engine.core_state.pools_mut() {
-            pool.removed = pool.shared.is_removed();
-            reloaded.push(pool.shared.id);
-        }
-        for id in reloaded {
-            self.renew_settings(id);
-        }
-        self.close_outdated();
-        self.engine.core_state.open_kept_pools(self.now);
+        self.supply().reload();
         // The next tick reads the timeouts.
         self.engine.core_state.idle_due = Now(0);
-        for id in self.pools(|pool| pool.removed) {
-            self.lose_jobs(id);
-        }
         for client in self.clients(|_| true) {
             self.dismiss(client);
         }
-        for server in self.servers(&self.pools(|pool| pool.removed)) {
-            if self
-                .engine
-                .connections
-                .server(server)
-                .is_some_and(|server| server.client().is_none())
-            {
-                self.close_server(server);
+        let removed = find_pools(&self.engine.core_state, |pool| pool.removed);
+        for conn in servers_of(&self.engine.connections, &removed) {
+            let server = self.engine.connections.server(conn);
+            if server.is_some_and(|server| server.client().is_none()) {
+                self.close_server(conn);
             }
         }
     }
@@ -145,49 +130,6 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    fn pools(&self, which: impl Fn(&Pool<P>) -> bool) -> Vec<PoolId> {
-        self.engine
-            .core_state
-            .pools()
-            .filter(|pool| which(pool))
-            .map(|pool| pool.shared.id)
-            .collect()
-    }
-
-    fn clients(&mut self, which: impl Fn(PoolId) -> bool) -> Vec<Conn> {
-        let clients = self.engine.connections.clients();
-        clients.filter(|client| which(client.pool)).map(|client| client.conn).collect()
-    }
-
-    fn pause(&mut self, database: Option<&Arc<str>>) {
-        for id in self.pools(|pool| concerns(database, pool)) {
-            self.engine.core_state.pool(id).choice.pause(true);
-        }
-        self.close_idle(|pool| concerns(database, pool));
-    }
-
-    fn resume(&mut self, database: Option<&Arc<str>>) {
-        for id in self.pools(|pool| concerns(database, pool)) {
-            self.engine.core_state.pool(id).choice.pause(false);
-            self.grow(id);
-        }
-    }
-
-    fn reconnect(&mut self, database: Option<&Arc<str>>) {
-        let pools = self.pools(|pool| concerns(database, pool));
-        for conn in self.servers(&pools) {
-            if let Some(server) = self.engine.connections.server(conn) {
-                server.close_needed = true;
-            }
-        }
-        self.close_idle(|pool| concerns(database, pool));
-    }
-
-    fn servers(&self, pools: &[PoolId]) -> Vec<Conn> {
-        let servers = self.engine.connections.servers();
-        servers.filter(|server| pools.contains(&server.pool)).map(|server| server.conn).collect()
-    }
-
     /// Drains the databases that clients of this core ask for, here and at the other cores.
     pub fn drain_everywhere(&mut self) {
         for database in self.engine.core_state.database_drain.take_news() {
@@ -215,9 +157,15 @@ impl<P: Protocol> Step<'_, P> {
     /// Ends the draining of a database. Servers may do jobs there again.
     fn end_database_drain(&mut self, database: &[u8]) {
         self.engine.core_state.database_drain.end(database);
-        for id in self.pools(|pool| pool.server_database().as_bytes() == database) {
+        let of_database = |pool: &Pool<P>| pool.server_database().as_bytes() == database;
+        for id in find_pools(&self.engine.core_state, of_database) {
             self.serve_jobs(id);
         }
+    }
+
+    fn clients(&self, which: impl Fn(PoolId) -> bool) -> Vec<Conn> {
+        let clients = self.engine.connections.clients();
+        clients.filter(|client| which(client.pool)).map(|client| client.conn).collect()
     }
 
     fn tell_all(&mut self, message: &CoreMessage) {
@@ -229,11 +177,9 @@ impl<P: Protocol> Step<'_, P> {
     /// Closes the servers of databases that are drained, except those that a client holds or that
     /// go back to one.
     fn close_drained(&mut self) {
-        let Engine { core_state, .. } = &*self.engine;
-        let pools =
-            core_state.pools().filter(|pool| core_state.database_drain.concerns(pool, self.now));
-        let pools: Vec<PoolId> = pools.map(|pool| pool.shared.id).collect();
-        for conn in self.servers(&pools) {
+        let Engine { core_state, connections, .. } = &*self.engine;
+        let drains = |pool: &Pool<P>| core_state.database_drain.concerns(pool, self.now);
+        for conn in servers_of(connections, &find_pools(core_state, drains)) {
             let server = self.engine.connections.server(conn);
             if server.is_some_and(|server| server.is_ownerless()) {
                 self.close_server(conn);
@@ -241,35 +187,12 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Closes servers that nobody uses and that are to be connected anew.
-    fn close_outdated(&mut self) {
-        let mut outdated = Vec::new();
-        for server in self.engine.connections.servers() {
-            let pool = self.engine.core_state.peek_pool(server.pool);
-            let is_old = pool.is_some_and(|pool| pool.shared.reconnects() != server.reconnects);
-            if is_old && matches!(server.state, ServerState::Idle) {
-                outdated.push(server.conn);
-            }
-        }
-        outdated.into_iter().for_each(|server| self.close_server(server));
-    }
-
-    fn close_idle(&mut self, which: impl Fn(&Pool<P>) -> bool) {
-        let pools = self.pools(which);
-        for conn in self.servers(&pools) {
-            let server = self.engine.connections.server(conn);
-            if server.is_some_and(|server| matches!(server.state, ServerState::Idle)) {
-                self.close_server(conn);
-            }
-        }
-    }
-
     fn kill(&mut self, which: impl Fn(&Pool<P>) -> bool, cause: DisconnectReason) {
-        let pools = self.pools(which);
+        let pools = find_pools(&self.engine.core_state, which);
         for client in self.clients(|pool| pools.contains(&pool)) {
             self.end_client(client, cause);
         }
-        for server in self.servers(&pools) {
+        for server in servers_of(&self.engine.connections, &pools) {
             self.close_server(server);
         }
     }
@@ -295,8 +218,4 @@ impl<P: Protocol> Step<'_, P> {
         }
         false
     }
-}
-
-fn concerns<P: Protocol>(database: Option<&Arc<str>>, pool: &Pool<P>) -> bool {
-    database.is_none_or(|database| *database == pool.shared.database)
 }

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Step};
 use crate::event::Event;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
+use crate::step::travel::give_clients;
 use crate::time::Now;
 
 impl<P: Protocol> Engine<P> {
@@ -27,13 +28,13 @@ impl<P: Protocol> Engine<P> {
             Event::Failed { conn, why } => step.failed(conn, why),
             Event::Closed { conn, why } => step.closed(conn, why),
             Event::Arrived { conn, transfer } => step.arrived(conn, *transfer),
-            Event::GiveClients { to, most } => step.give_clients(to, most),
+            Event::GiveClients { to, most } => give_clients(step.engine, step.ports, now, to, most),
             Event::Tick => step.tick(),
             Event::Message(message) => step.message(message),
             Event::Command(command) => step.command(command),
             Event::Answered(answer) => P::answered(&mut step, answer),
         }
-        while let Some(client) = step.engine.runnable.pop_front() {
+        while let Some(client) = step.engine.connections.runnable.pop_front() {
             step.run(client);
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::connections::{Connection, Connections};
 use crate::counts::ConnectPermit;
-use crate::engine::{Engine, Step};
+use crate::engine::Supply;
 use crate::event::Action;
 use crate::hosts::HostPlace;
 use crate::ids::{Conn, PoolId};
@@ -42,20 +42,18 @@ pub(crate) fn is_fresh<P: Protocol>(
     delay: Option<Duration>,
     now: Now,
 ) -> bool {
-    match (delay.filter(|_| P::ASKS), connections.get(server)) {
-        (Some(delay), Connection::Server(server)) => !server.is_stale(delay, now),
-        _ => true,
-    }
+    let Some(delay) = delay.filter(|_| P::ASKS) else { return true };
+    !matches!(connections.get(server), Connection::Server(server) if server.is_stale(delay, now))
 }
 
-impl<P: Protocol> Step<'_, P> {
+impl<P: Protocol> Supply<'_, P> {
     /// Looks for servers for waiting clients: asks the other cores, and connects new ones as far as
     /// the limits allow.
     pub(crate) fn grow(&mut self, id: PoolId) {
-        let (now, core) = (self.now, self.engine.core_state.core);
-        let shared = self.engine.core_state.shared.clone();
-        let leaves = self.engine.core_state.leaves(id, now);
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        let (now, core) = (self.now, self.core_state.core);
+        let shared = self.core_state.shared.clone();
+        let leaves = self.core_state.leaves(id, now);
+        let Some(pool) = self.core_state.find_pool(id) else { return };
         let wanted = pool.wanted(leaves);
         if wanted == 0 || pool.choice.paused || pool.removed {
             return;
@@ -63,21 +61,21 @@ impl<P: Protocol> Step<'_, P> {
         if self.are_stale(id) {
             self.ask_idle(id);
         }
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let elsewhere = shared.counts.servers(id) > pool.servers;
         if elsewhere && (pool.ask_due || !pool.wants_server) {
             pool.ask_due = false;
             pool.wants_server = true;
-            for other in self.engine.core_state.others() {
+            for other in self.core_state.others() {
                 let message = CoreMessage::WantsServer { pool: id, core, since: now };
                 self.ports.act(Action::Tell { core: other, message });
             }
         }
-        if let Some(refusal) = self.engine.core_state.pool(id).shared.refusal.at(now) {
+        if let Some(refusal) = self.core_state.pool(id).shared.refusal.at(now) {
             return self.refuse(id, &refusal);
         }
         loop {
-            let pool = self.engine.core_state.pool(id);
+            let pool = self.core_state.pool(id);
             let most = wanted.min(CONNECTING_MAX as usize);
             // A server that takes long at one of several hosts is not waited for.
             let awaited = (pool.connecting - pool.slow) as usize + pool.asked_for_wanted();
@@ -85,7 +83,7 @@ impl<P: Protocol> Step<'_, P> {
                 return;
             }
             let reserve = self.may_use_reserve(id);
-            let pool = self.engine.core_state.pool(id);
+            let pool = self.core_state.pool(id);
             let beyond = if reserve { pool.settings.options.reserve_pool_size } else { 0 };
             if !self.try_connect(id, beyond) {
                 return self.ask_for_room(id);
@@ -97,7 +95,7 @@ impl<P: Protocol> Step<'_, P> {
     /// with others keeps it from a server. A pool that has one asks once its client has waited.
     fn ask_for_room(&mut self, id: PoolId) {
         let now = self.now;
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Self { core_state, connections, .. } = self;
         let (core, shared) = (core_state.core, core_state.shared.clone());
         let pool = core_state.pool(id);
         if now < pool.ask_for_room {
@@ -126,7 +124,7 @@ impl<P: Protocol> Step<'_, P> {
     /// login, and no server is left.
     #[cold]
     fn refuse(&mut self, id: PoolId, refusal: &Refusal) {
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         if pool.connecting == 0 && !pool.shared.is_live() {
             P::refuse_waiting(self, id, refusal);
         }
@@ -135,11 +133,10 @@ impl<P: Protocol> Step<'_, P> {
     /// Whether the first client has waited for `reserve_pool_timeout`, after which the reserve may
     /// be used.
     pub(crate) fn may_use_reserve(&mut self, id: PoolId) -> bool {
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let timeout = pool.settings.options.reserve_pool_timeout;
         let Some(first) = pool.waiters.first_client() else { return false };
-        let waiting =
-            self.engine.connections.client(first).map_or(self.now, |client| client.waiting);
+        let waiting = self.connections.client(first).map_or(self.now, |client| client.waiting);
         waiting.after(timeout) <= self.now
     }
 
@@ -147,8 +144,8 @@ impl<P: Protocol> Step<'_, P> {
     /// user in. It may be one more than the pool has room for: then the next tick closes another.
     pub fn try_login(&mut self, id: PoolId) {
         let now = self.now;
-        let leaves = self.engine.core_state.leaves(id, now);
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        let leaves = self.core_state.leaves(id, now);
+        let Some(pool) = self.core_state.find_pool(id) else { return };
         if leaves || !pool.may_try_login(now) {
             return;
         }
@@ -158,7 +155,7 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Puts the settings of a pool that are in force now into force on this core.
     pub(crate) fn renew_settings(&mut self, id: PoolId) {
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let now = pool.shared.settings();
         let before = std::mem::replace(&mut pool.settings, now);
         P::reloaded(self, id, &before);
@@ -167,7 +164,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects one more server, if a host can be tried now, and the limits allow so many servers
     /// `beyond` the pool's size. Returns false if not.
     pub(crate) fn try_connect(&mut self, id: PoolId, beyond: u32) -> bool {
-        let has_hosts = self.engine.core_state.pool(id).settings.hosts.is_some();
+        let has_hosts = self.core_state.pool(id).settings.hosts.is_some();
         // The choice of a host goes by the settings. Where there is one host they are looked at
         // once a permit is there: clients of a full pool ask for one again and again.
         if has_hosts {
@@ -177,7 +174,7 @@ impl<P: Protocol> Step<'_, P> {
             return false;
         }
         let Some(place) = self.choose_place(id) else { return false };
-        let core_state = &mut self.engine.core_state;
+        let core_state = &mut self.core_state;
         let (core, pool) = (core_state.core, core_state.pool(id).shared.clone());
         if core_state.shared.counts.admit_server(&pool, core, beyond) == ConnectPermit::Refused {
             if let Some(place) = place {
@@ -195,8 +192,8 @@ impl<P: Protocol> Step<'_, P> {
     /// Whether the only host of a pool has no room for one more server.
     fn is_host_full(&mut self, id: PoolId) -> bool {
         let now = self.now;
-        let shared = self.engine.core_state.shared.clone();
-        let pool = self.engine.core_state.pool(id);
+        let shared = self.core_state.shared.clone();
+        let pool = self.core_state.pool(id);
         let (settings, pause) = (&pool.settings, pool.settings.options.server_login_retry);
         settings.hosts.is_none()
             && shared.full_hosts.refuses(&settings.host, now, pause)
@@ -206,8 +203,8 @@ impl<P: Protocol> Step<'_, P> {
     /// Connects a server that is counted already: a server of another pool has made room. Returns
     /// false if it is not wanted any more, or no host can be tried now.
     pub(crate) fn connect_counted(&mut self, id: PoolId) -> bool {
-        let leaves = self.engine.core_state.leaves(id, self.now);
-        let pool = self.engine.core_state.find_pool(id);
+        let leaves = self.core_state.leaves(id, self.now);
+        let pool = self.core_state.find_pool(id);
         let is_wanted =
             |pool: &mut Pool<P>| pool.wanted(leaves) > 0 && !pool.choice.paused && !pool.removed;
         if !pool.is_some_and(is_wanted) {
@@ -222,7 +219,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Puts the pool's settings into force on a core that has not reloaded yet: it would connect to
     /// where the servers were.
     fn renew_outdated(&mut self, id: PoolId) {
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         if !Arc::ptr_eq(&pool.settings, &pool.shared.settings()) {
             self.renew_settings(id);
         }
@@ -231,7 +228,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Chooses the place of the next server among several hosts; `Some(None)` if there is one host.
     /// Returns `None` if no host can be tried now.
     fn choose_place(&mut self, id: PoolId) -> Option<Option<HostPlace>> {
-        let core_state = &mut self.engine.core_state;
+        let core_state = &mut self.core_state;
         let Some(hosts) = &core_state.pool(id).settings.hosts else { return Some(None) };
         let (hosts, core) = (hosts.clone(), core_state.core);
         let [dice] = core_state.random();
@@ -240,35 +237,35 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Connects one more server, which was admitted.
     fn connect(&mut self, id: PoolId, place: Option<HostPlace>) {
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let host = place.as_ref().map_or(&pool.settings.host, HostPlace::host).clone();
         let conn = self.ports.open();
-        let serial = self.engine.core_state.shared.serial();
-        let session = P::server(&self.engine.core_state.protocol, self.now);
-        let pool = self.engine.core_state.pool(id);
+        let serial = self.core_state.shared.serial();
+        let session = P::server(&self.core_state.protocol, self.now);
+        let pool = self.core_state.pool(id);
         pool.servers += 1;
         pool.connecting += 1;
         let at = (host.clone(), place);
         let mut server = Server::new((serial, conn, id), at, self.now, session);
         server.reconnects = pool.shared.reconnects();
-        self.engine.connections.set(conn, Connection::Server(Box::new(server)));
+        self.connections.set(conn, Connection::Server(Box::new(server)));
         self.ports.act(Action::Connect { conn, host });
     }
 
     /// Whether all idle servers of a pool were idle for so long that they have to be asked.
     pub(crate) fn are_stale(&mut self, id: PoolId) -> bool {
-        let pool = self.engine.core_state.pool_in_use(id);
+        let pool = self.core_state.pool_in_use(id);
         let delay = pool.settings.options.server_check_delay;
         let Some(&last) = pool.idle().last() else { return false };
-        !is_fresh(&self.engine.connections, last, delay, self.now)
+        !is_fresh(self.connections, last, delay, self.now)
     }
 
     /// Asks idle servers whether they are there: as many as clients wait for, here and at other
     /// cores, and jobs. Clients and jobs that wait while a server is idle wait for that.
     pub(crate) fn ask_idle(&mut self, id: PoolId) {
-        let leaves = self.engine.core_state.leaves(id, self.now);
+        let leaves = self.core_state.leaves(id, self.now);
         loop {
-            let pool = self.engine.core_state.pool_in_use(id);
+            let pool = self.core_state.pool_in_use(id);
             let jobs = if leaves { 0 } else { pool.waiting_jobs() };
             let wanted = pool.waiting() + pool.asking.len() + jobs;
             if pool.asked as usize >= wanted {
@@ -276,7 +273,7 @@ impl<P: Protocol> Step<'_, P> {
             }
             let Some(conn) = pool.take_for_job() else { return };
             pool.asked += 1;
-            let Some(server) = self.engine.connections.server(conn) else { return };
+            let Some(server) = self.connections.server(conn) else { return };
             server.state = ServerState::Resetting;
             server.since = self.now;
             server.is_asked = true;

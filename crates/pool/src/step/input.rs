@@ -2,19 +2,25 @@
 //! ends.
 //!
 //! The protocol gets held bytes first, and the pool holds the bytes that the protocol has not
-//! handled.
+//! handled. The session of a client ends with its server, but for reads of which the client has got
+//! nothing: they run elsewhere.
 
 use std::sync::Arc;
 
 use crate::client::{Phase, WaitingFor};
 use crate::connections::Connection;
+use crate::disconnect::DisconnectReason;
 use crate::engine::Step;
+use crate::event::{Level, TlsPeer};
 use crate::hosts::HostPlace;
 use crate::ids::Conn;
 use crate::protocol::Protocol;
 use crate::secured::Secured;
 use crate::server::Server;
+use crate::step::flow::resume_feeder;
 use crate::step::sessions::END_OF_STREAM;
+use crate::step::travel::unpack;
+use crate::transfer::{Moving, Transfer};
 
 impl<P: Protocol> Step<'_, P> {
     /// Handles bytes from the peer of a connection.
@@ -90,7 +96,7 @@ impl<P: Protocol> Step<'_, P> {
             Connection::Side(_) | Connection::Free => return,
         };
         if self.ports.queued(conn) <= self.engine.core_state.low_mark(pool)
-            && !self.resume_feeder(conn)
+            && !resume_feeder(&mut self.engine.connections, self.ports, conn)
         {
             self.offer(conn);
         }
@@ -102,9 +108,8 @@ impl<P: Protocol> Step<'_, P> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         match P::phase(&client.session) {
             Phase::Ready => {
-                let pool = client.pool;
-                let counters = &mut self.engine.core_state.pool_in_use(pool).counters;
-                counters.pool.bytes_received += bytes.len() as u64;
+                let pool = self.engine.core_state.pool_in_use(client.pool);
+                pool.counters.pool.bytes_received += bytes.len() as u64;
                 self.serve_ready(conn, bytes);
             }
             Phase::Login => self.log_in(conn, bytes),
@@ -135,9 +140,9 @@ impl<P: Protocol> Step<'_, P> {
         let Some(client) = self.engine.connections.client(conn) else { return };
         client.inbox.put_back(all, used);
         if matches!(P::phase(&client.session), Phase::Ready | Phase::Console) {
-            self.read_on(conn);
+            self.engine.connections.read_on(conn);
         }
-        self.regulate(conn);
+        self.flow().regulate(conn);
     }
 
     /// Handles the input of a client that is logged in: the bytes that were held, and `bytes`
@@ -148,7 +153,7 @@ impl<P: Protocol> Step<'_, P> {
             return self.hold(conn, bytes);
         }
         if client.inbox.held() == 0 && bytes.is_empty() && client.ended.is_none() {
-            return self.regulate(conn);
+            return self.flow().regulate(conn);
         }
         if client.inbox.held() == 0 {
             let used = P::input(self, conn, bytes);
@@ -158,12 +163,49 @@ impl<P: Protocol> Step<'_, P> {
             let used = P::input(self, conn, &all);
             if let Some(client) = self.engine.connections.client(conn) {
                 client.inbox.put_back(all, used);
-                self.regulate(conn);
+                self.flow().regulate(conn);
             }
             if self.engine.core_state.is_shutting_down() {
                 self.drain_client(conn);
             }
         }
+    }
+
+    /// Holds input of a client for later.
+    fn hold(&mut self, conn: Conn, bytes: &[u8]) {
+        if let Some(client) = self.engine.connections.client(conn)
+            && (!bytes.is_empty() || client.paused)
+        {
+            client.inbox.hold(bytes);
+            self.flow().regulate(conn);
+        }
+    }
+
+    /// Stops reading a client while too much is queued to its server, or to the client itself:
+    /// replies that Refrain makes itself come from no server that could be paused.
+    #[inline]
+    pub fn push_back_on_client(&mut self, conn: Conn, server: Conn) {
+        let Some(client) = self.engine.connections.client(conn) else { return };
+        let high = self.engine.core_state.pool_in_use(client.pool).settings.options.buffer_high;
+        if self.ports.queued(server) > high || self.ports.queued(conn) > high {
+            self.flow().stop_reading(conn);
+        }
+    }
+
+    /// Whether a client without a server leaves too many replies unread. If so, stops reading it.
+    #[inline]
+    pub fn reads_slowly(&mut self, conn: Conn) -> bool {
+        self.ports.queued(conn) > 0 && self.has_too_much_queued(conn)
+    }
+
+    fn has_too_much_queued(&mut self, conn: Conn) -> bool {
+        let Some(client) = self.engine.connections.client(conn) else { return false };
+        let high = self.engine.core_state.pool_in_use(client.pool).settings.options.buffer_high;
+        let full = self.ports.queued(conn) > high;
+        if full {
+            self.flow().stop_reading(conn);
+        }
+        full
     }
 
     /// Handles the end of a client's stream.
@@ -175,7 +217,7 @@ impl<P: Protocol> Step<'_, P> {
         }
         client.ended = Some(now);
         self.engine.connections.watch(conn);
-        self.engine.runnable.push_back(conn);
+        self.engine.connections.read_on(conn);
     }
 
     /// Handles bytes from a server.
@@ -195,6 +237,17 @@ impl<P: Protocol> Step<'_, P> {
             if let Some(server) = self.engine.connections.server(conn) {
                 server.inbox.put_back(all, used);
             }
+        }
+    }
+
+    /// Takes in a server or a client of another core.
+    pub(crate) fn arrived(&mut self, conn: Conn, transfer: Transfer<P>) {
+        match transfer.0 {
+            Moving::Server(server) => self.server_arrives(conn, server),
+            Moving::Client(traveller) => match unpack(self.engine, self.now, conn, traveller) {
+                Some(cause) => self.end_client(conn, cause),
+                None => self.engine.connections.read_on(conn),
+            },
         }
     }
 
@@ -219,6 +272,74 @@ impl<P: Protocol> Step<'_, P> {
         // The server may have sent bytes on the way, which its inbox holds.
         self.server_bytes(conn, &[]);
         self.free(conn);
-        self.grow(id);
+        self.supply().grow(id);
+    }
+
+    /// Has the loop encrypt the connection of a server that the protocol asks for it in the last
+    /// bytes that are queued there. [`Protocol::secured`] or [`Protocol::connect_failed`] follows.
+    pub fn start_tls(&mut self, conn: Conn) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let host = server.host.clone();
+        self.ports.start_tls(conn, TlsPeer::Server(host), Vec::new());
+    }
+
+    /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
+    /// to know of the login, even if the pool has another server.
+    pub fn logged_in(&mut self, conn: Conn, news: bool) {
+        let Some((id, waiting)) = self.supply().logged_in(conn, news) else { return };
+        // A client that has something checked by a server before it is let in takes this one.
+        self.free(conn);
+        self.let_in(id);
+        self.supply().tell_of_host(waiting);
+    }
+
+    /// Handles the loss of a server's connection.
+    pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
+        let Some(server) = self.engine.connections.server(conn) else { return };
+        let (id, pid, new) = (server.pool, server.pid, server.is_new());
+        let host = server.host.clone();
+        let detail = format!("{host}, process {pid}: {why}");
+        self.log().note_host(id, &host, Level::Info, DisconnectReason::ServerGone.key(), detail);
+        if new {
+            return P::connect_failed(self, conn, why);
+        }
+        self.lose_server(conn, true, DisconnectReason::ServerGone);
+    }
+
+    /// Drops a server that ends its session or has broken the protocol, and ends its client's
+    /// session.
+    pub fn end_server(&mut self, conn: Conn, cause: DisconnectReason) {
+        self.lose_server(conn, false, cause);
+    }
+
+    /// Forgets a server, and ends its client's session, unless the client's request can run on
+    /// another server.
+    fn lose_server(&mut self, conn: Conn, gone: bool, cause: DisconnectReason) {
+        let server = self.engine.connections.server(conn);
+        if let Some(place) = server.as_ref().and_then(|server| server.place.as_ref()) {
+            place.lose();
+        }
+        let client = server.and_then(|server| server.client());
+        let stays = client.filter(|client| {
+            let linked = self.linked(*client, conn);
+            linked.client.may_go_elsewhere(linked.server)
+        });
+        if let Some(client) = stays {
+            self.sharing().give_turn_up(client, conn);
+        }
+        let cut = client.is_some_and(|client| self.is_cut(client));
+        self.drop_server(conn, gone);
+        if let Some(client) = client.filter(|_| stays.is_none()) {
+            self.server_failed_client(client, cause, cut);
+        }
+    }
+
+    /// Ends the session of a client whose server is gone. If `cut`, the client has got half a
+    /// message and gets no error.
+    fn server_failed_client(&mut self, client: Conn, cause: DisconnectReason, cut: bool) {
+        if let Some(c) = self.engine.connections.client(client) {
+            c.link = None;
+            self.end_client_saying(client, cause, !cut);
+        }
     }
 }

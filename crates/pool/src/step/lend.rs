@@ -6,22 +6,18 @@
 //! better one. Where one that suits was missed, a tick connects a new server, in place of an idle
 //! marked one if the pool is full.
 
-use std::time::Duration;
-
 use refrain_config::PoolMode;
 
 use crate::client::WaitingFor;
-use crate::connections::{Connection, Connections};
+use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Linked, Step};
 use crate::ids::{Conn, PoolId};
 use crate::protocol::Protocol;
 use crate::step::grow::is_fresh;
 use crate::step::lending::count_transaction;
+use crate::step::share::REQUEST_BYTES_MAX;
 use crate::waiters::Waiter;
-
-/// Time between two servers of a pool that are connected since one was missed.
-const RENEWAL_PAUSE: Duration = Duration::from_secs(1);
 
 impl<P: Protocol> Step<'_, P> {
     /// Gives a client a server, or queues the client until there is one. Returns the server that
@@ -56,7 +52,7 @@ impl<P: Protocol> Step<'_, P> {
         client.waiting_for = WaitingFor::Server;
         client.waiting = self.now;
         client.waits_alone = false;
-        self.grow(id);
+        self.supply().grow(id);
         None
     }
 
@@ -88,9 +84,8 @@ impl<P: Protocol> Step<'_, P> {
     #[inline]
     pub fn transaction_over(&mut self, client: Conn, server: Conn, keeps: bool) -> bool {
         let Some(s) = self.engine.connections.server(server) else { return false };
-        let core_state = &mut self.engine.core_state;
-        let leaves = core_state.is_shutting_down();
-        let pool = core_state.pool_in_use(s.pool);
+        let leaves = self.engine.core_state.is_shutting_down();
+        let pool = self.engine.core_state.pool_in_use(s.pool);
         if pool.removed || leaves {
             let removed = pool.removed;
             if !s.line.is_empty() {
@@ -107,6 +102,47 @@ impl<P: Protocol> Step<'_, P> {
         }
         self.unlink(client, server);
         false
+    }
+
+    /// Lets clients join at the server of a client, whose `request` is all that the server owes,
+    /// and all that the client has sent so far, and is known to take so many microseconds. Clients
+    /// that wait for a server join at once.
+    pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8], takes_us: u32) {
+        if let Some(id) = self.sharing().open_line(client, server, request, takes_us) {
+            self.join_waiting(id);
+        }
+    }
+
+    /// Has the clients join that wait for a server, as far as there is room in a line.
+    ///
+    /// Otherwise a pool all of whose servers are wanted would never share one. Who waits in front
+    /// for a server of its own gets the next one that is free: a client that comes later does not
+    /// join while others wait, so each line ends.
+    #[cold]
+    fn join_waiting(&mut self, id: PoolId) {
+        let pool = self.engine.core_state.pool_in_use(id);
+        let room = pool.settings.options.share_depth as usize - 1;
+        let first: Vec<Conn> = pool.waiters.all_clients().take(room).collect();
+        for client in first {
+            let Some(c) = self.engine.connections.client(client) else { continue };
+            if c.resent || c.waits_alone || c.inbox.held() > REQUEST_BYTES_MAX {
+                continue;
+            }
+            let (input, waiting) = (c.inbox.join(&[]), c.waiting);
+            let joins = P::share(self, client, &input);
+            let Some(c) = self.engine.connections.client(client) else { continue };
+            if joins {
+                if c.paused {
+                    self.engine.connections.read_on(client);
+                }
+                let pool = self.engine.core_state.pool_in_use(id);
+                pool.waiters.remove_client(client);
+                pool.counters.wait_time.count(self.now.since(waiting));
+            } else {
+                c.inbox.put_back(input, 0);
+                c.waits_alone = true;
+            }
+        }
     }
 
     /// Takes the idle server of a marked pool out that suits a client best; of several, the one
@@ -131,43 +167,5 @@ impl<P: Protocol> Step<'_, P> {
         pool.choice.missed |= suits.is_none();
         pool.remove_idle(server);
         Some(server)
-    }
-
-    /// Connects a server for clients that no server suited lately. A pool of one server stays as it
-    /// is: the clients would mark the next one as well.
-    pub(crate) fn renew_marked(&mut self, id: PoolId) {
-        let now = self.now;
-        let leaves = self.engine.core_state.leaves(id, now);
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        let waits =
-            pool.connecting > 0 || now < pool.retry.max(pool.choice.renewed.after(RENEWAL_PAUSE));
-        if !pool.choice.missed || waits {
-            return;
-        }
-        pool.choice.missed = false;
-        pool.choice.renewed = now;
-        if leaves || pool.choice.paused || pool.removed || pool.settings.options.pool_size < 2 {
-            return;
-        }
-        if !self.try_connect(id, 0)
-            && let Some(marked) = self.coldest_marked(id)
-        {
-            self.close_server(marked);
-            self.try_connect(id, 0);
-        }
-    }
-
-    /// Returns the marked server of a pool that has been idle for longest.
-    fn coldest_marked(&mut self, id: PoolId) -> Option<Conn> {
-        let Engine { core_state, connections, .. } = &mut *self.engine;
-        core_state.pool(id).idle().iter().copied().find(|conn| is_marked(connections, *conn))
-    }
-}
-
-/// Whether a connection is a server with traces of a client.
-pub(crate) fn is_marked<P: Protocol>(connections: &Connections<P>, conn: Conn) -> bool {
-    match connections.get(conn) {
-        Connection::Server(server) => P::is_marked(&server.session),
-        Connection::Client(_) | Connection::Side(_) | Connection::Free => false,
     }
 }

@@ -32,8 +32,7 @@ const PATIENCE_US: u64 = 5_000;
 
 /// Counts a transaction that is over, and the time that it took.
 pub(crate) fn count_transaction<P: Protocol>(server: &mut Server<P>, pool: &mut Pool<P>, now: Now) {
-    let took = now.since(server.since);
-    server.since = now;
+    let took = now.since(std::mem::replace(&mut server.since, now));
     pool.counters.pool.xacts += 1;
     pool.counters.xact_time.count(took);
 }
@@ -46,8 +45,7 @@ impl<P: Protocol> Step<'_, P> {
         linked.server.state = ServerState::Held(Holder::Client(conn));
         linked.server.since = linked.now;
         linked.client.link = Some(server);
-        let pool = linked.core_state.pool(linked.server.pool);
-        pool.counters.pool.server_assignments += 1;
+        linked.core_state.pool(linked.server.pool).counters.pool.server_assignments += 1;
         P::lent(linked);
     }
 
@@ -56,21 +54,19 @@ impl<P: Protocol> Step<'_, P> {
     pub fn unlink(&mut self, client: Conn, server: Conn) {
         let (c, s) = self.engine.connections.pair(client, server);
         count_transaction(s, self.engine.core_state.pool_in_use(s.pool), self.now);
-        c.link = None;
-        c.cancel_wanted = false;
+        (c.link, c.cancel_wanted) = (None, false);
         (c.read, c.resent) = (None, false);
-        if c.waiting_for == WaitingFor::Turn {
-            c.waiting_for = WaitingFor::Nothing;
-            self.engine.runnable.push_back(client);
-        }
         s.state = ServerState::Resetting;
         // Refrain may have stopped reading one of the two because the other reads slowly. From now
         // on neither feeds the other.
-        if c.paused {
-            self.engine.runnable.push_back(client);
-        }
         if std::mem::take(&mut s.paused) {
             self.ports.act(Action::Resume { conn: server });
+        }
+        if c.paused || c.waiting_for == WaitingFor::Turn {
+            if c.waiting_for == WaitingFor::Turn {
+                c.waiting_for = WaitingFor::Nothing;
+            }
+            self.engine.connections.read_on(client);
         }
         self.free(server);
     }
@@ -86,7 +82,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Takes a server from a client that has sent nothing to it, and reads the client on. The
     /// server may owe a reply that nobody gets.
     pub fn part_unused(&mut self, conn: Conn, server: Conn) {
-        self.close_line(server);
+        self.sharing().close_line(server);
         self.part(conn, server);
         let (client, s) = self.engine.connections.pair(conn, server);
         client.cancel_wanted = false;
@@ -94,7 +90,7 @@ impl<P: Protocol> Step<'_, P> {
         if std::mem::take(&mut s.paused) {
             self.ports.act(Action::Resume { conn: server });
         }
-        self.unblock(conn);
+        self.engine.connections.unblock(conn);
     }
 
     /// Takes a server from a client that has left.
@@ -104,7 +100,7 @@ impl<P: Protocol> Step<'_, P> {
             return s.line.forsake(client.conn);
         }
         // What the server does for a client that has left, others do not wait for.
-        self.close_line(server);
+        self.sharing().close_line(server);
         let Some(s) = self.engine.connections.server(server) else { return };
         // The server does a job for Refrain, and does not go back to the client afterwards.
         if let ServerState::Held(Holder::Job(_, back)) = &mut s.state {
@@ -152,6 +148,38 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
+    /// Closes a server that no client holds, with a goodbye if it was logged in. Clients in its
+    /// line go elsewhere.
+    pub fn close_server(&mut self, conn: Conn) {
+        self.sharing().disperse(conn);
+        self.supply().close(conn);
+    }
+
+    /// Forgets a server, and closes its connection without a goodbye.
+    pub(crate) fn drop_server(&mut self, conn: Conn, gone: bool) {
+        self.sharing().disperse(conn);
+        self.supply().close_silently(conn, gone);
+    }
+
+    /// Stops reading a server while too much is queued to its client. Those behind the client go
+    /// elsewhere.
+    #[inline]
+    pub fn push_back_on_server(&mut self, client: Conn, server: Conn) {
+        let Some(s) = self.engine.connections.server(server) else { return };
+        let high = self.engine.core_state.pool_in_use(s.pool).settings.options.buffer_high;
+        if !s.paused && self.ports.queued(client) > high {
+            s.paused = true;
+            self.ports.act(Action::Pause { conn: server });
+            self.sharing().leave_holder(server);
+        }
+    }
+
+    /// Whether clients may join at a server of this core.
+    #[inline]
+    pub fn has_open_lines(&self) -> bool {
+        self.engine.lines.open > 0
+    }
+
     /// Makes a server without a client fit for the next one, and frees it once it is.
     pub fn make_fit(&mut self, server: Conn) {
         if self.next_turn(server) {
@@ -168,7 +196,6 @@ impl<P: Protocol> Step<'_, P> {
     /// or back to the pool. Closes it if it is not to be used again.
     #[inline]
     pub(crate) fn free(&mut self, server: Conn) {
-        let now = self.now;
         let Some(s) = self.engine.connections.server(server) else { return };
         if s.line.is_used() {
             return self.free_shared(server);
@@ -185,10 +212,10 @@ impl<P: Protocol> Step<'_, P> {
         let Some(proof) = P::idle(&s.session) else {
             return self.close_server(server);
         };
-        let leaves = self.engine.core_state.leaves(s.pool, now);
+        let leaves = self.engine.core_state.leaves(s.pool, self.now);
         let pool = self.engine.core_state.pool_in_use(s.pool);
         let unwanted = pool.choice.paused || pool.removed || leaves && !pool.is_wanted();
-        if unwanted || s.has_to_leave(pool.shared.reconnects(), now) {
+        if unwanted || s.has_to_leave(pool.shared.reconnects(), self.now) {
             return self.close_server(server);
         }
         if !leaves && P::begin_own_job(self, server) {
@@ -197,11 +224,42 @@ impl<P: Protocol> Step<'_, P> {
         self.hand_out(server, proof, leaves);
     }
 
+    /// Goes on with the next request in a server's line. Returns false if there is none.
+    #[inline]
+    pub(crate) fn next_turn(&mut self, server: Conn) -> bool {
+        let now = self.now;
+        let Some(s) = self.engine.connections.server(server) else { return false };
+        let Some(next) = s.line.next() else { return false };
+        s.since = now;
+        // Of the request before, nobody may have got the replies.
+        s.request_begins(now);
+        let Some(client) = next.client else {
+            s.state = ServerState::Resetting;
+            P::turn_of_nobody_begins(&mut s.session);
+            return true;
+        };
+        s.state = ServerState::Held(Holder::Client(client));
+        let linked = self.linked(client, server);
+        let pool = linked.core_state.pool_in_use(linked.server.pool);
+        pool.counters.turn_time.count(now.since(next.since));
+        P::turn_begins(linked);
+        let wants_cancel = self
+            .engine
+            .connections
+            .client(client)
+            .is_some_and(|client| std::mem::take(&mut client.cancel_wanted));
+        if wants_cancel {
+            self.sharing().leave_holder(server);
+            P::cancel(self, client, server);
+        }
+        true
+    }
+
     /// Gives a shared server to the next in its line. Frees it if nobody is left there.
     #[cold]
     fn free_shared(&mut self, server: Conn) {
         if !self.next_turn(server) {
-            self.close_line(server);
+            self.sharing().close_line(server);
             self.free(server);
         }
     }
@@ -228,7 +286,9 @@ impl<P: Protocol> Step<'_, P> {
         {
             return self.hand_over(server, core);
         }
-        if !self.engine.core_state.pool_in_use(id).creditors.is_empty() && self.makes_room(server) {
+        if !self.engine.core_state.pool_in_use(id).creditors.is_empty()
+            && self.supply().makes_room(server)
+        {
             return;
         }
         loop {
@@ -254,7 +314,7 @@ impl<P: Protocol> Step<'_, P> {
             self.engine.core_state.pool(c.pool).counters.wait_time.count(waited);
         }
         self.link(client, server);
-        self.unblock(client);
+        self.engine.connections.unblock(client);
     }
 
     /// Hands over an idle server whose output has been sent, if another core has asked for one
@@ -297,8 +357,9 @@ impl<P: Protocol> Step<'_, P> {
         }
         pool.asking.retain(|(other, _)| *other != core);
         pool.asking.push((core, since));
-        if self.are_stale(id) {
-            self.ask_idle(id);
+        let mut supply = self.supply();
+        if supply.are_stale(id) {
+            supply.ask_idle(id);
         }
     }
 
@@ -322,10 +383,10 @@ impl<P: Protocol> Step<'_, P> {
         let Some(pool) = self.engine.core_state.find_pool(id) else { return };
         pool.waiters.push(Waiter::Job(Box::new(job)));
         if pool.removed {
-            return self.lose_jobs(id);
+            return self.supply().lose_jobs(id);
         }
         self.serve_jobs(id);
-        self.grow(id);
+        self.supply().grow(id);
     }
 
     /// Gives idle servers to the jobs in line. If all servers were idle for so long that they have
@@ -340,19 +401,12 @@ impl<P: Protocol> Step<'_, P> {
             step.engine.core_state.find_pool(id).is_some_and(|pool| pool.waiters.jobs() > 0)
         };
         while waits(self) {
-            if self.are_stale(id) {
-                return self.ask_idle(id);
+            let mut supply = self.supply();
+            if supply.are_stale(id) {
+                return supply.ask_idle(id);
             }
             let Some(server) = self.engine.core_state.pool(id).take_for_job() else { return };
             self.free(server);
-        }
-    }
-
-    /// Takes the jobs of a pool that gets no server out of the line.
-    pub(crate) fn lose_jobs(&mut self, id: PoolId) {
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
-        for job in pool.waiters.take_jobs() {
-            P::lose_job(pool, &job);
         }
     }
 
@@ -368,7 +422,8 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Ends a server's job. Returns the job, and the client that has the server back. The protocol
-    /// has to call [`Step::unblock`] for that client, or [`Step::make_fit`] if there is no client.
+    /// has to unblock that client ([`crate::connections::Connections::unblock`]), or to call
+    /// [`Step::make_fit`] if there is no client.
     pub fn finish_job(&mut self, server: Conn) -> Option<(Box<P::Job>, Option<Conn>)> {
         let s = self.engine.connections.server(server)?;
         if !s.is_at_work() {

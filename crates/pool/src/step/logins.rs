@@ -1,6 +1,6 @@
-//! Logins to servers that have succeeded or failed, and servers that have gone, or have broken the
-//! protocol. The sessions of their clients end with them, but for reads of which the client has got
-//! nothing: they run elsewhere.
+//! Logins to servers that have succeeded or failed. After a failure the pool tries again later, and
+//! the sessions of the clients that wait end, unless they wait on. A client that waits for a server
+//! has none.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use refrain_config::{Host, Unavailable};
 
 use crate::connections::Connection;
 use crate::disconnect::{ConnectFailure, DisconnectReason, FailureKind};
-use crate::engine::Step;
-use crate::event::{Action, Level, News, TlsPeer};
+use crate::engine::Supply;
+use crate::event::{Action, Level, News};
 use crate::hosts::{Attempt, HostPlace};
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
@@ -18,27 +18,25 @@ use crate::pool_shared::PoolShared;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
 use crate::server::{Server, ServerState};
+use crate::step::leave::forget_client;
 use crate::step::notes::ClientNote;
 use crate::waiters::Waiter;
 
-impl<P: Protocol> Step<'_, P> {
-    /// Has the loop encrypt the connection of a server that the protocol asks for it in the last
-    /// bytes that are queued there. [`Protocol::secured`] or [`Protocol::connect_failed`] follows.
-    pub fn start_tls(&mut self, conn: Conn) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        let host = server.host.clone();
-        self.ports.start_tls(conn, TlsPeer::Server(host), Vec::new());
-    }
-
-    /// Takes in a server that has logged in, and frees it. `news` is true if the other cores have
-    /// to know of the login, even if the pool has another server.
-    pub fn logged_in(&mut self, conn: Conn, news: bool) {
-        let jitter: [u8; 1] = self.engine.core_state.random();
-        let Some(server) = self.engine.connections.server(conn) else { return };
+impl<P: Protocol> Supply<'_, P> {
+    /// Takes in a server that has logged in, which the caller frees. `news` is true if the other
+    /// cores have to know of the login, even if the pool has another server. Returns the server's
+    /// pool, and the parts of pools that waited for its host.
+    pub(crate) fn logged_in(
+        &mut self,
+        conn: Conn,
+        news: bool,
+    ) -> Option<(PoolId, Vec<(PoolId, Core)>)> {
+        let jitter: [u8; 1] = self.core_state.random();
+        let server = self.connections.server(conn)?;
         server.state = ServerState::Resetting;
         server.connected = self.now;
         let id = server.pool;
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let options = &pool.settings.options;
         if let Some(lifetime) = options.server_lifetime {
             let shorter = options.server_lifetime_jitter.of(lifetime) * u32::from(jitter[0]) / 256;
@@ -48,10 +46,10 @@ impl<P: Protocol> Step<'_, P> {
         pool.slow -= u32::from(std::mem::take(&mut server.is_slow));
         pool.counters.pool.server_logins += 1;
         pool.shared.refusal.forget();
-        self.engine.core_state.shared.full_hosts.had_room(&server.host);
-        let pool = self.engine.core_state.pool(id);
+        self.core_state.shared.full_hosts.had_room(&server.host);
+        let pool = self.core_state.pool(id);
         if pool.shared.server_lives() || news {
-            for core in self.engine.core_state.others() {
+            for core in self.core_state.others() {
                 let message = CoreMessage::ServerReached { pool: id };
                 self.ports.act(Action::Tell { core, message });
             }
@@ -59,21 +57,17 @@ impl<P: Protocol> Step<'_, P> {
         let (host, place, pid) = (server.host.clone(), server.place.clone(), server.pid);
         if self.ports.notes(Level::Debug) {
             let detail = format!("{host}, process {pid}");
-            self.note_host(id, &host, Level::Debug, News::ServerLogin.key(), detail);
+            self.log().note_host(id, &host, Level::Debug, News::ServerLogin.key(), detail);
         }
         self.host_answers(id, &host);
-        let waiting = place.map_or_else(Vec::new, |place| self.host_found(conn, &place));
-        // A client that has something checked by a server before it is let in takes this one.
-        self.free(conn);
-        self.let_in(id);
-        self.tell_of_host(waiting);
+        Some((id, place.map_or_else(Vec::new, |place| self.host_found(conn, &place))))
     }
 
     /// Notes that a server at one of several hosts is logged in. It is not lent if the host's state
     /// is another one by now. Returns the parts of pools that waited for a host.
     fn host_found(&mut self, conn: Conn, place: &HostPlace) -> Vec<(PoolId, Core)> {
         place.succeeds().unwrap_or_else(|| {
-            if let Some(server) = self.engine.connections.server(conn) {
+            if let Some(server) = self.connections.server(conn) {
                 server.close_needed = true;
             }
             Vec::new()
@@ -81,8 +75,8 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Has the parts of pools go on that waited for a host.
-    fn tell_of_host(&mut self, waiting: Vec<(PoolId, Core)>) {
-        let own = self.engine.core_state.core;
+    pub(crate) fn tell_of_host(&mut self, waiting: Vec<(PoolId, Core)>) {
+        let own = self.core_state.core;
         for (pool, core) in waiting {
             if core == own {
                 self.grow(pool);
@@ -92,16 +86,12 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Notes that a server of a pool's host has answered, and logs that the host is found again if
-    /// it was lost.
-    fn host_answers(&mut self, id: PoolId, host: &Host) {
-        let core_state = &mut self.engine.core_state;
-        if core_state.shared.lost_hosts.is_empty() {
-            return;
-        }
-        if let Some(span) = core_state.shared.lost_hosts.find(host, self.now) {
-            let told = format!("{host}, after {} s", span.as_secs());
-            self.note_host(id, host, Level::Info, News::ServerFound.key(), told);
+    /// Notes that a login takes so long that another host is tried beside it.
+    #[cold]
+    pub(crate) fn note_slow(&mut self, conn: Conn) {
+        let Some(server) = self.connections.server(conn) else { return };
+        if !std::mem::replace(&mut server.is_slow, true) {
+            self.core_state.pool(server.pool).slow += 1;
         }
     }
 
@@ -109,14 +99,14 @@ impl<P: Protocol> Step<'_, P> {
     /// Returns whether the clients that wait get an error ([`Self::fail_waiting`]): not if the pool
     /// has another server, or if they wait on.
     pub fn drop_failed(&mut self, conn: Conn, failure: &ConnectFailure<'_>) -> bool {
-        let Connection::Server(server) = self.engine.connections.take(conn) else { return false };
+        let Connection::Server(server) = self.connections.take(conn) else { return false };
         if failure.kind == FailureKind::Unsuited {
             P::goodbye(self.ports.out(conn));
         }
         self.ports.close(conn);
         let (now, id) = (self.now, server.pool);
         let ConnectFailure { cause, why, kind, refusal } = *failure;
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let options = &pool.settings.options;
         let is_unsuited = kind == FailureKind::Unsuited;
         pool.counters.pool.server_login_failures += u64::from(!is_unsuited);
@@ -126,7 +116,7 @@ impl<P: Protocol> Step<'_, P> {
             FailureKind::Full => self.fill_host(&server),
             _ => server.place.is_some(),
         };
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let options = &pool.settings.options;
         let waits = options.server_unavailable == Unavailable::Wait || others;
         let wait_on = kind != FailureKind::Lasting && waits;
@@ -153,14 +143,14 @@ impl<P: Protocol> Step<'_, P> {
         let detail = if why.starts_with(&host) { why.to_owned() } else { format!("{host}: {why}") };
         // The loss of a host is told once, whatever the number of pools, cores and attempts.
         let lost = cause == DisconnectReason::ServerDown;
-        is_known |= lost && !self.engine.core_state.shared.lost_hosts.lose(&server.host, now);
+        is_known |= lost && !self.core_state.shared.lost_hosts.lose(&server.host, now);
         let level = match (is_known, is_unsuited) {
             (true, _) => Level::Debug,
             (false, true) => Level::Info,
             (false, false) => Level::Error,
         };
         let key = if is_unsuited { News::HostUnsuited.key() } else { cause.key() };
-        self.note_host(id, &server.host, level, key, detail);
+        self.log().note_host(id, &server.host, level, key, detail);
         if !lost {
             self.host_answers(id, &server.host);
         }
@@ -181,8 +171,8 @@ impl<P: Protocol> Step<'_, P> {
     /// Notes that the only host of a pool has no room for one more server. Returns whether servers
     /// of other pools may make room.
     fn fill_host(&mut self, server: &Server<P>) -> bool {
-        let shared = self.engine.core_state.shared.clone();
-        let pool = self.engine.core_state.pool(server.pool);
+        let shared = self.core_state.shared.clone();
+        let pool = self.core_state.pool(server.pool);
         if server.place.is_some() {
             return false;
         }
@@ -204,18 +194,21 @@ impl<P: Protocol> Step<'_, P> {
         tell: impl Fn(&P::Client, &mut Vec<u8>) -> Option<Cow<'static, str>>,
     ) {
         self.lose_jobs(id);
-        let pool = self.engine.core_state.pool(id);
+        let pool = self.core_state.pool(id);
         let mut clients = std::mem::take(&mut pool.entering);
         while let Some(Waiter::Client(client)) = pool.waiters.next_client() {
             clients.push(client);
         }
         for conn in clients {
-            let Some(client) = self.engine.connections.client(conn) else { continue };
+            let Some(client) = self.connections.client(conn) else { continue };
             let code = tell(&client.session, self.ports.out(conn));
             let note = ClientNote::new(Level::Warn, cause);
             let (code, detail) = (code.as_deref(), why.to_owned());
-            self.tell_of_client(conn, ClientNote { code, detail, ..note });
-            self.remove_client(conn, false);
+            self.log().tell_of_client(conn, ClientNote { code, detail, ..note });
+            let client =
+                forget_client(self.core_state, self.connections, self.ports, (conn, false));
+            let link = client.and_then(|client| client.link);
+            debug_assert!(link.is_none(), "a client that waits for a server has none");
         }
     }
 
@@ -223,13 +216,13 @@ impl<P: Protocol> Step<'_, P> {
     /// the pool is unused. A pool that keeps servers before any client comes tries again: its
     /// database may be made later.
     pub fn forget_soon(&mut self, id: PoolId) {
-        if self.engine.core_state.is_kept(id) {
+        if self.core_state.is_kept(id) {
             return;
         }
         let now = self.now;
-        let Some(pool) = self.engine.core_state.find_pool(id) else { return };
+        let Some(pool) = self.core_state.find_pool(id) else { return };
         if pool.is_unused() {
-            return self.engine.core_state.close_pool(id);
+            return self.core_state.close_pool(id);
         }
         // Another core waits for a message from this one, or a client came meanwhile. With this
         // `retry` the pool goes at the next tick, and is not kept until the next attempt to
@@ -237,53 +230,16 @@ impl<P: Protocol> Step<'_, P> {
         pool.retry = now;
     }
 
-    /// Handles the loss of a server's connection.
-    pub(crate) fn server_gone(&mut self, conn: Conn, why: &str) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        let (id, pid, new) = (server.pool, server.pid, server.is_new());
-        let host = server.host.clone();
-        let detail = format!("{host}, process {pid}: {why}");
-        self.note_host(id, &host, Level::Info, DisconnectReason::ServerGone.key(), detail);
-        if new {
-            return P::connect_failed(self, conn, why);
+    /// Notes that a server of a pool's host has answered, and logs that the host is found again if
+    /// it was lost.
+    fn host_answers(&mut self, id: PoolId, host: &Host) {
+        let core_state = &mut self.core_state;
+        if core_state.shared.lost_hosts.is_empty() {
+            return;
         }
-        self.lose_server(conn, true, DisconnectReason::ServerGone);
-    }
-
-    /// Drops a server that ends its session or has broken the protocol, and ends its client's
-    /// session.
-    pub fn end_server(&mut self, conn: Conn, cause: DisconnectReason) {
-        self.lose_server(conn, false, cause);
-    }
-
-    /// Forgets a server, and ends its client's session, unless the client's request can run on
-    /// another server.
-    fn lose_server(&mut self, conn: Conn, gone: bool, cause: DisconnectReason) {
-        let server = self.engine.connections.server(conn);
-        if let Some(place) = server.as_ref().and_then(|server| server.place.as_ref()) {
-            place.lose();
-        }
-        let client = server.and_then(|server| server.client());
-        let stays = client.filter(|client| {
-            let linked = self.linked(*client, conn);
-            linked.client.may_go_elsewhere(linked.server)
-        });
-        if let Some(client) = stays {
-            self.give_turn_up(client, conn);
-        }
-        let cut = client.is_some_and(|client| self.is_cut(client));
-        self.drop_server(conn, gone);
-        if let Some(client) = client.filter(|_| stays.is_none()) {
-            self.server_failed_client(client, cause, cut);
-        }
-    }
-
-    /// Ends the session of a client whose server is gone. If `cut`, the client has got half a
-    /// message and gets no error.
-    fn server_failed_client(&mut self, client: Conn, cause: DisconnectReason, cut: bool) {
-        if let Some(c) = self.engine.connections.client(client) {
-            c.link = None;
-            self.end_client_saying(client, cause, !cut);
+        if let Some(span) = core_state.shared.lost_hosts.find(host, self.now) {
+            let told = format!("{host}, after {} s", span.as_secs());
+            self.log().note_host(id, host, Level::Info, News::ServerFound.key(), told);
         }
     }
 }

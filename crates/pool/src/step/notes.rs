@@ -6,7 +6,7 @@ use refrain_config::Host;
 
 use crate::client::Client;
 use crate::disconnect::DisconnectReason;
-use crate::engine::Step;
+use crate::engine::Log;
 use crate::event::{Action, Level, News, Note};
 use crate::ids::{Conn, Peer, PoolId};
 use crate::pool::Pool;
@@ -100,7 +100,7 @@ fn note_pool<P: Protocol>(
     ports.act(Action::Note(Box::new(note)));
 }
 
-impl<P: Protocol> Step<'_, P> {
+impl<P: Protocol> Log<'_, P> {
     /// Logs a line about a client.
     pub fn note_client(
         &mut self,
@@ -118,16 +118,16 @@ impl<P: Protocol> Step<'_, P> {
         if !self.ports.notes(level) {
             return;
         }
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let pool = self.engine.core_state.peek_pool(client.pool);
+        let Some(client) = self.connections.peek_client(conn) else { return };
+        let pool = self.core_state.peek_pool(client.pool);
         let key = News::ClientLogin.key();
         put(self.ports, (client, pool), (level, key, None), None, String::new());
     }
 
     /// Logs a line about a client, with all that it may have.
     pub fn tell_of_client(&mut self, conn: Conn, note: ClientNote<'_>) {
-        let Some(client) = self.engine.connections.client(conn) else { return };
-        let pool = self.engine.core_state.peek_pool(client.pool);
+        let Some(client) = self.connections.peek_client(conn) else { return };
+        let pool = self.core_state.peek_pool(client.pool);
         note_client(self.ports, (client, pool), note);
     }
 
@@ -139,7 +139,7 @@ impl<P: Protocol> Step<'_, P> {
         cause: DisconnectReason,
         detail: String,
     ) {
-        let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
+        let Some(pool) = self.core_state.peek_pool(pool) else { return };
         note_pool(self.ports, (pool, &pool.settings.host), level, cause.key(), None, detail);
     }
 
@@ -152,13 +152,13 @@ impl<P: Protocol> Step<'_, P> {
         cause: &'static str,
         detail: String,
     ) {
-        let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
+        let Some(pool) = self.core_state.peek_pool(pool) else { return };
         note_pool(self.ports, (pool, host), level, cause, None, detail);
     }
 
     /// Logs news about a pool.
     pub(crate) fn note_news(&mut self, pool: PoolId, level: Level, news: News, detail: String) {
-        let Some(pool) = self.engine.core_state.peek_pool(pool) else { return };
+        let Some(pool) = self.core_state.peek_pool(pool) else { return };
         note_pool(self.ports, (pool, &pool.settings.host), level, news.key(), None, detail);
     }
 }

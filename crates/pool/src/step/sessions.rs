@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::client::{Client, Phase, ProcessId, WaitingFor};
+use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
 use crate::engine::{Engine, Step};
@@ -20,6 +20,7 @@ use crate::message::CoreMessage;
 use crate::pool_shared::PoolShared;
 use crate::protocol::{Activity, Protocol};
 use crate::server::Server;
+use crate::step::leave::{forget_client, uncount};
 
 /// Log text for a peer that has ended its stream.
 pub const END_OF_STREAM: &str = "end of stream";
@@ -45,7 +46,6 @@ impl<P: Protocol> Step<'_, P> {
         let session = P::client(&core_state.protocol, self.now);
         let client = Client::new(serial, conn, peer, self.now, session);
         self.engine.connections.set(conn, Connection::Client(Box::new(client)));
-        self.engine.clients += 1;
         P::greet(self, conn);
         let Some(Newcomer { core: there, conn, serial }) = gone else { return };
         if there == core {
@@ -68,7 +68,7 @@ impl<P: Protocol> Step<'_, P> {
             let told = format!(
                 "{count} connections that had not logged in were closed so far to make room"
             );
-            self.note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
+            self.log().note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
         }
         self.end_login(conn, DisconnectReason::CrowdedOut);
     }
@@ -78,7 +78,7 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn end_login(&mut self, conn: Conn, cause: DisconnectReason) {
         let Some(client) = self.engine.connections.client(conn) else { return };
         let silent = P::is_silent(&client.session);
-        self.note_client(
+        self.log().note_client(
             conn,
             if silent { Level::Debug } else { Level::Warn },
             cause,
@@ -126,7 +126,7 @@ impl<P: Protocol> Step<'_, P> {
         if !pool.entering.contains(&conn) {
             pool.entering.push(conn);
         }
-        self.grow(shared.id);
+        self.supply().grow(shared.id);
     }
 
     /// Goes on with the logins that waited until a server of the pool was reached.
@@ -161,7 +161,7 @@ impl<P: Protocol> Step<'_, P> {
             | DisconnectReason::Shutdown => Level::Debug,
             _ => Level::Warn,
         };
-        self.note_client(conn, level, cause, String::new());
+        self.log().note_client(conn, level, cause, String::new());
         if says {
             self.tell(conn, cause);
         }
@@ -192,12 +192,12 @@ impl<P: Protocol> Step<'_, P> {
             Some(Activity { owes: true, .. }) => (Level::Info, ", amid a request"),
             _ => (Level::Debug, ""),
         };
-        self.note_client(conn, level, DisconnectReason::ClientGone, format!("{why}{amid}"));
+        self.log().note_client(conn, level, DisconnectReason::ClientGone, format!("{why}{amid}"));
     }
 
     /// Closes the connection of a client with which the loop could not agree on its encryption.
     pub(crate) fn handshake_failed(&mut self, conn: Conn, why: &str) {
-        self.note_client(conn, Level::Warn, DisconnectReason::Tls, why.to_owned());
+        self.log().note_client(conn, Level::Warn, DisconnectReason::Tls, why.to_owned());
         self.remove_client(conn, false);
     }
 
@@ -217,23 +217,11 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     /// Forgets a client, and closes its connection: at once if the peer has gone, else once its
-    /// output is sent.
+    /// output is sent. Takes its server back.
     pub fn remove_client(&mut self, conn: Conn, gone: bool) {
-        let Connection::Client(client) = self.engine.connections.take(conn) else { return };
-        let clients = self.engine.clients.checked_sub(1);
-        self.engine.clients = clients.expect("no more clients leave than came");
-        self.engine.core_state.shared.lobby.go(client.counted, &client.peer, client.serial);
-        match client.pid {
-            ProcessId::None => {}
-            ProcessId::Home(_) => self.engine.process_ids.free(conn),
-            ProcessId::Moved(pid) => self.engine.core_state.shared.moved.forget(pid),
-        }
-        self.uncount(&client);
-        if gone {
-            self.ports.abandon(conn)
-        } else {
-            self.ports.close(conn)
-        }
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let client = forget_client(core_state, connections, self.ports, (conn, gone));
+        let Some(client) = client else { return };
         if let Some(server) = client.link {
             self.take_back(server, &client);
         }
@@ -243,22 +231,12 @@ impl<P: Protocol> Step<'_, P> {
     /// logs in again: [`Self::enter`] gives it to the same pool or another one.
     pub fn leave_pool(&mut self, conn: Conn) {
         let Connection::Client(mut client) = self.engine.connections.take(conn) else { return };
-        self.uncount(&client);
+        uncount(&mut self.engine.core_state, &client);
         if let Some(server) = client.link {
             self.take_back(server, &client);
         }
         (client.pool, client.link, client.requested) = (PoolId::NONE, None, self.now);
         self.engine.connections.set(conn, Connection::Client(client));
-    }
-
-    /// Takes a client out of the counts of its pool, and out of the lists of those who wait there.
-    fn uncount(&mut self, client: &Client<P>) {
-        let Some(pool) = self.engine.core_state.find_pool(client.pool) else { return };
-        let shared = pool.shared.clone();
-        pool.waiters.remove_client(client.conn);
-        pool.entering.retain(|&entering| entering != client.conn);
-        pool.clients = pool.clients.checked_sub(1).expect("no more clients leave than came");
-        self.engine.core_state.shared.client_gone(&shared, &client.user);
     }
 
     /// Begins a shutdown, and ends the sessions of clients that do nothing.

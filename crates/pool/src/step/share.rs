@@ -7,30 +7,31 @@
 //! request again elsewhere: it keeps the bytes ([`crate::client::Client::read`]) until the request
 //! is answered.
 //!
-//! The first client holds the server ([`Holder::Client`]), and the others stand in the server's
-//! [`crate::line::Line`]. A client that shares a server has one request under way at a time.
+//! The first client holds the server ([`crate::server::Holder::Client`]), and the others stand in
+//! the server's [`crate::line::Line`]. A client that shares a server has one request under way at a
+//! time.
 //!
 //! Nobody pays for a neighbour: when the holder's request takes too long, when the holder reads
 //! slowly or cancels, or when the server has gone, the pool parts the server from those behind the
-//! holder ([`Step::disperse`]).
+//! holder ([`Sharing::leave_holder`]).
 
 use std::time::Duration;
 
 use crate::client::{Client, WaitingFor};
 use crate::connections::Connection;
-use crate::engine::{Engine, Step};
+use crate::engine::{Engine, Sharing};
 use crate::ids::{Conn, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
-use crate::server::{Holder, Server, ServerState};
+use crate::server::{Server, ServerState};
 use crate::stats::PoolCounters;
 use crate::time::Now;
 
 /// Bytes of a request that shares a server at most: the pool keeps a copy of each. With
 /// `share_depth` this bounds the memory of a line.
-const REQUEST_BYTES_MAX: usize = 8 * 1024;
+pub(crate) const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
-impl<P: Protocol> Step<'_, P> {
+impl<P: Protocol> Sharing<'_, P> {
     /// Whether enough servers of a client's pool run reads, so that the client had better share
     /// one for its `request`. Not while anybody waits for a server, here or at another core: they
     /// came first, and a server that others keep joining is never free.
@@ -54,9 +55,8 @@ impl<P: Protocol> Step<'_, P> {
     /// join.
     #[inline]
     pub fn may_open_line(&mut self, client: Conn, request: &[u8]) -> bool {
-        let fits = request.len() <= REQUEST_BYTES_MAX;
         let joined = |pool: &mut Pool<P>| pool.clients > 1 && pool.at_work() >= pool.width();
-        fits && self.pool_for_read(client).is_some_and(joined)
+        request.len() <= REQUEST_BYTES_MAX && self.pool_for_read(client).is_some_and(joined)
     }
 
     /// Returns a client's pool, if the client's read may share a server there. Not where servers
@@ -64,80 +64,44 @@ impl<P: Protocol> Step<'_, P> {
     /// server before has its second server to itself.
     #[inline]
     fn pool_for_read(&mut self, client: Conn) -> Option<&mut Pool<P>> {
-        let client = self.engine.connections.client(client).filter(|client| !client.resent)?;
-        let (core_state, now) = (&mut self.engine.core_state, self.now);
-        let leaves = core_state.leaves(client.pool, now);
-        let pool = core_state.pool_in_use(client.pool);
+        let client = self.connections.client(client).filter(|client| !client.resent)?;
+        let leaves = self.core_state.leaves(client.pool, self.now);
+        let pool = self.core_state.pool_in_use(client.pool);
         (!leaves && !pool.choice.paused && !pool.removed).then_some(pool)
     }
 
     /// Lets clients join at the server of a client, whose `request` is all that the server owes,
-    /// and all that the client has sent so far, and is known to take so many microseconds. Clients
-    /// that wait for a server join at once.
-    pub fn open_line(&mut self, client: Conn, server: Conn, request: &[u8], takes_us: u32) {
-        let Engine { core_state, connections, open_lines, .. } = &mut *self.engine;
-        let (c, s) = connections.pair(client, server);
+    /// and all that the client has sent so far, and is known to take so many microseconds. Returns
+    /// the pool if clients wait there for a server.
+    pub(crate) fn open_line(
+        &mut self,
+        client: Conn,
+        server: Conn,
+        request: &[u8],
+        takes_us: u32,
+    ) -> Option<PoolId> {
+        let (c, s) = self.connections.pair(client, server);
         if s.close_needed || s.cancels > 0 || s.paused || s.inbox.rest > 0 {
-            return;
+            return None;
         }
         c.read = Some(request.to_vec());
         s.line.open(takes_us);
         let id = s.pool;
-        let pool = core_state.pool_in_use(id);
+        let pool = self.core_state.pool_in_use(id);
         pool.open_lines.push(server);
         pool.load.open(pool.open_lines.len());
-        *open_lines += 1;
-        if pool.waiting() > 0 {
-            self.join_waiting(id);
-        }
-    }
-
-    /// Has the clients join that wait for a server, as far as there is room in a line.
-    ///
-    /// Otherwise a pool all of whose servers are wanted would never share one. Who waits in front
-    /// for a server of its own gets the next one that is free: a client that comes later does not
-    /// join while others wait, so each line ends.
-    #[cold]
-    fn join_waiting(&mut self, id: PoolId) {
-        let pool = self.engine.core_state.pool_in_use(id);
-        let room = pool.settings.options.share_depth as usize - 1;
-        let first: Vec<Conn> = pool.waiters.all_clients().take(room).collect();
-        for client in first {
-            let Some(c) = self.engine.connections.client(client) else { continue };
-            if c.resent || c.waits_alone || c.inbox.held() > REQUEST_BYTES_MAX {
-                continue;
-            }
-            let (input, waiting) = (c.inbox.join(&[]), c.waiting);
-            let joins = P::share(self, client, &input);
-            let Some(c) = self.engine.connections.client(client) else { continue };
-            if joins {
-                if c.paused {
-                    self.engine.runnable.push_back(client);
-                }
-                let pool = self.engine.core_state.pool_in_use(id);
-                pool.waiters.remove_client(client);
-                pool.counters.wait_time.count(self.now.since(waiting));
-            } else {
-                c.inbox.put_back(input, 0);
-                c.waits_alone = true;
-            }
-        }
-    }
-
-    /// Whether clients may join at a server of this core.
-    #[inline]
-    pub fn has_open_lines(&self) -> bool {
-        self.engine.open_lines > 0
+        self.lines.open += 1;
+        (pool.waiting() > 0).then_some(id)
     }
 
     /// Lets no further client join at a server.
     pub fn close_line(&mut self, server: Conn) {
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Self { core_state, connections, .. } = self;
         let Some(s) = connections.server(server).filter(|s| s.line.is_open()) else { return };
         s.line.close();
         core_state.pool_in_use(s.pool).open_lines.retain(|open| *open != server);
-        let open_lines = self.engine.open_lines.checked_sub(1);
-        self.engine.open_lines = open_lines.expect("a line that closes was opened");
+        let open_lines = self.lines.open.checked_sub(1);
+        self.lines.open = open_lines.expect("a line that closes was opened");
     }
 
     /// Puts a client without a server into the shortest line of its pool in which there is room,
@@ -150,25 +114,25 @@ impl<P: Protocol> Step<'_, P> {
         takes_us: u32,
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
-        let pool = self.engine.connections.client(client)?.pool;
+        let pool = self.connections.client(client)?.pool;
         let server = self.shortest_line(client, pool, takes_us, fits)?;
-        let linked = self.linked(client, server);
-        linked.client.link = Some(server);
-        linked.server.line.join(client, linked.now, takes_us);
-        let holder = linked.server.client();
-        let pool = linked.core_state.pool(linked.server.pool);
+        let (c, s) = self.connections.pair(client, server);
+        c.link = Some(server);
+        s.line.join(client, self.now, takes_us);
+        let holder = s.client();
+        let pool = self.core_state.pool(pool);
         pool.counters.pool.server_assignments += 1;
         pool.counters.pool.requests_shared += 1;
         pool.load.join();
-        P::joined(linked);
+        P::joined(&mut c.session, &mut s.session);
         // The holder's next request would come behind those of the others.
-        if let Some(holder) = holder.and_then(|holder| self.engine.connections.client(holder))
+        if let Some(holder) = holder.and_then(|holder| self.connections.client(holder))
             && holder.waiting_for == WaitingFor::Nothing
         {
             holder.waiting_for = WaitingFor::Turn;
         }
-        if !self.engine.lines.contains(&server) {
-            self.engine.lines.push(server);
+        if !self.lines.servers.contains(&server) {
+            self.lines.servers.push(server);
         }
         Some(server)
     }
@@ -184,7 +148,7 @@ impl<P: Protocol> Step<'_, P> {
         fits: impl Fn(&P::Client, &P::Server) -> bool,
     ) -> Option<Conn> {
         let now = self.now;
-        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Self { core_state, connections, .. } = self;
         let pool = core_state.pool_in_use(pool);
         let reconnects = pool.shared.reconnects();
         let depth = pool.settings.options.share_depth as usize;
@@ -221,7 +185,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Keeps the request that a client in a line has sent. The client is read on when the request
     /// is answered.
     pub fn await_turn(&mut self, client: Conn, request: &[u8]) {
-        let Some(c) = self.engine.connections.client(client) else { return };
+        let Some(c) = self.connections.client(client) else { return };
         c.read = Some(request.to_vec());
         c.waiting_for = WaitingFor::Turn;
     }
@@ -229,46 +193,15 @@ impl<P: Protocol> Step<'_, P> {
     /// Takes a client out of a server's line that has sent less than its request. Nobody gets the
     /// replies to what it has sent, which the caller has made a whole request.
     pub fn leave_line(&mut self, client: Conn, server: Conn) {
-        let (c, s) = self.engine.connections.pair(client, server);
+        let (c, s) = self.connections.pair(client, server);
         P::take_request_back(&mut c.session);
         c.link = None;
         s.line.forsake(client);
     }
 
-    /// Goes on with the next request in a server's line. Returns false if there is none.
-    #[inline]
-    pub fn next_turn(&mut self, server: Conn) -> bool {
-        let now = self.now;
-        let Some(s) = self.engine.connections.server(server) else { return false };
-        let Some(next) = s.line.next() else { return false };
-        s.since = now;
-        // Of the request before, nobody may have got the replies.
-        s.request_begins(now);
-        let Some(client) = next.client else {
-            s.state = ServerState::Resetting;
-            P::turn_of_nobody_begins(&mut s.session);
-            return true;
-        };
-        s.state = ServerState::Held(Holder::Client(client));
-        let linked = self.linked(client, server);
-        let pool = linked.core_state.pool_in_use(linked.server.pool);
-        pool.counters.turn_time.count(now.since(next.since));
-        P::turn_begins(linked);
-        let wants_cancel = self
-            .engine
-            .connections
-            .client(client)
-            .is_some_and(|client| std::mem::take(&mut client.cancel_wanted));
-        if wants_cancel {
-            self.leave_holder(server);
-            P::cancel(self, client, server);
-        }
-        true
-    }
-
     /// Parts a server, which is late or goes, from the clients behind its holder, and counts
     /// their requests as sent again.
-    pub fn disperse(&mut self, server: Conn) {
+    pub(crate) fn disperse(&mut self, server: Conn) {
         let parted = self.part_line(server);
         if parted > 0 {
             self.count_parted(server, |counters| counters.requests_resent += parted);
@@ -283,20 +216,20 @@ impl<P: Protocol> Step<'_, P> {
     }
 
     fn count_parted(&mut self, server: Conn, count: impl FnOnce(&mut PoolCounters)) {
-        let Some(pool) = self.engine.connections.server(server).map(|server| server.pool) else {
+        let Some(pool) = self.connections.server(server).map(|server| server.pool) else {
             return;
         };
-        count(&mut self.engine.core_state.pool(pool).counters.pool);
+        count(&mut self.core_state.pool(pool).counters.pool);
     }
 
     /// Parts a server from the clients behind its holder. They send their requests again to other
     /// servers, and nobody gets the replies of this one. Returns the number of the clients.
     fn part_line(&mut self, server: Conn) -> u64 {
         self.close_line(server);
-        let Some(s) = self.engine.connections.server(server) else { return 0 };
+        let Some(s) = self.connections.server(server) else { return 0 };
         let clients: Vec<Conn> = s.line.clients().collect();
         for &client in &clients {
-            if let Some(s) = self.engine.connections.server(server) {
+            if let Some(s) = self.connections.server(server) {
                 s.line.forsake(client);
             }
             self.send_again(client);
@@ -308,7 +241,7 @@ impl<P: Protocol> Step<'_, P> {
     /// request. The client sends the request again to another server.
     pub fn give_turn_up(&mut self, client: Conn, server: Conn) {
         self.close_line(server);
-        let Some(s) = self.engine.connections.server(server) else { return };
+        let Some(s) = self.connections.server(server) else { return };
         s.state = ServerState::Resetting;
         s.since = self.now;
         self.send_again(client);
@@ -317,14 +250,14 @@ impl<P: Protocol> Step<'_, P> {
 
     /// Has a client send its request again. The request is not shared a second time.
     pub(crate) fn send_again(&mut self, client: Conn) {
-        let Some(c) = self.engine.connections.client(client) else { return };
+        let Some(c) = self.connections.client(client) else { return };
         let Some(request) = c.read.take() else { return };
         P::take_request_back(&mut c.session);
         c.link = None;
         c.resent = true;
         c.waiting_for = WaitingFor::Nothing;
         c.inbox.unread(request);
-        self.engine.runnable.push_back(client);
+        self.connections.read_on(client);
     }
 
     /// Parts the servers whose holders take too long from those behind the holders. Forgets the
@@ -332,8 +265,8 @@ impl<P: Protocol> Step<'_, P> {
     pub(crate) fn disperse_late_lines(&mut self) {
         let mut late = Vec::new();
         let now = self.now;
-        let Engine { core_state, connections, lines, .. } = &mut *self.engine;
-        lines.retain(|&conn| {
+        let Self { core_state, connections, lines, .. } = self;
+        lines.servers.retain(|&conn| {
             let Some(server) = connections.server(conn) else { return false };
             let waits = server.line.clients().next().is_some();
             if waits && patience(core_state.pool(server.pool), server) <= now {
@@ -371,7 +304,7 @@ impl<P: Protocol> Engine<P> {
     /// Returns the earliest time at which a client in a line has waited long enough for the holder
     /// of its server.
     pub(crate) fn patience_ends(&self) -> Option<Now> {
-        let ends = self.lines.iter().filter_map(|&conn| {
+        let ends = self.lines.servers.iter().filter_map(|&conn| {
             let Connection::Server(server) = self.connections.get(conn) else { return None };
             let pool = self.core_state.peek_pool(server.pool)?;
             (!server.line.is_empty()).then(|| patience(pool, server))

@@ -13,7 +13,8 @@ use refrain_config::Host;
 
 use crate::client::{Phase, WaitingFor};
 use crate::connections::Connection;
-use crate::engine::{Engine, Step};
+use crate::core_state::CoreState;
+use crate::engine::Step;
 use crate::event::Action;
 use crate::ids::Conn;
 use crate::inbox::Inbox;
@@ -176,9 +177,8 @@ impl<P: Protocol> Step<'_, P> {
     /// Handles a CancelRequest for a client of this core. A client that has left or moved
     /// meanwhile has no request to cancel.
     pub(crate) fn cancel_here(&mut self, pid: u32, key: &[u8]) {
-        let Engine { core_state, process_ids, .. } = &*self.engine;
-        let moved =
-            || core_state.shared.moved.find(pid)?.filter(|(core, _)| *core == core_state.core);
+        let CoreState { shared, process_ids, core, .. } = &self.engine.core_state;
+        let moved = || shared.moved.find(pid)?.filter(|(there, _)| there == core);
         let conn = process_ids.find(pid).or_else(|| moved().map(|(_, conn)| conn));
         if let Some(conn) = conn {
             self.cancel_client(conn, key);
@@ -201,7 +201,7 @@ impl<P: Protocol> Step<'_, P> {
         if s.line.has(conn) {
             client.cancel_wanted = true;
         } else {
-            self.leave_holder(server);
+            self.sharing().leave_holder(server);
             P::cancel(self, conn, server);
         }
     }
@@ -221,7 +221,7 @@ impl<P: Protocol> Step<'_, P> {
             client.resent = false;
             let id = client.pool;
             self.engine.core_state.pool_in_use(id).waiters.remove_client(conn);
-            self.unblock(conn);
+            self.engine.connections.unblock(conn);
         }
     }
 

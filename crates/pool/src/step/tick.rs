@@ -47,7 +47,7 @@ impl<P: Protocol> Engine<P> {
             return Some(due.min(next));
         }
         let agenda = &self.core_state.agenda;
-        if self.clients > 0
+        if self.connections.client_count() > 0
             || ports.are_closing()
             || self.connections.has_watched()
             || !agenda.is_empty()
@@ -73,8 +73,8 @@ pub(crate) fn is_always_watched<P: Protocol>(connection: &Connection<P>) -> bool
 impl<P: Protocol> Step<'_, P> {
     /// Does all work that is due.
     pub(crate) fn tick(&mut self) {
-        self.disperse_late_lines();
-        if self.now < self.engine.ticked.after(TICK) && !self.engine.lines.is_empty() {
+        self.sharing().disperse_late_lines();
+        if self.now < self.engine.ticked.after(TICK) && !self.engine.lines.servers.is_empty() {
             return;
         }
         let swept = self.now.0 / SWEEP_US != self.engine.ticked.0 / SWEEP_US;
@@ -234,7 +234,7 @@ impl<P: Protocol> Step<'_, P> {
                 if server.connected.after(options.server_connect_timeout) <= now {
                     P::connect_failed(self, conn, "server_connect_timeout");
                 } else if server.place.is_some() && server.connected.after(LOOK) <= now {
-                    self.note_slow(conn);
+                    self.supply().note_slow(conn);
                 }
             }
             ServerState::Idle => {
@@ -268,15 +268,6 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Notes that a login takes so long that another host is tried beside it.
-    #[cold]
-    fn note_slow(&mut self, conn: Conn) {
-        let Some(server) = self.engine.connections.server(conn) else { return };
-        if !std::mem::replace(&mut server.is_slow, true) {
-            self.engine.core_state.pool(server.pool).slow += 1;
-        }
-    }
-
     /// Takes an idle server out of its pool until the protocol has made sure that it stays.
     #[cold]
     fn keep_idle(&mut self, conn: Conn) {
@@ -285,21 +276,6 @@ impl<P: Protocol> Step<'_, P> {
         server.since = self.now;
         self.engine.core_state.pool_in_use(server.pool).remove_idle(conn);
         P::keep(self, conn);
-    }
-
-    /// Closes idle servers of a pool that has more servers than allowed, the least recently used
-    /// first.
-    fn shrink(&mut self, id: PoolId) {
-        let shared = self.engine.core_state.shared.clone();
-        let pool = self.engine.core_state.pool(id);
-        let surplus = shared.counts.surplus(&pool.shared).min(pool.servers);
-        for closed in 0..surplus {
-            let pool = self.engine.core_state.pool(id);
-            pool.surplus = surplus - closed;
-            let Some(server) = pool.take_coldest(|_| true) else { return };
-            self.close_server(server);
-        }
-        self.engine.core_state.pool(id).surplus = 0;
     }
 
     /// Tells the log of clients that wait because of a limit. If a pool connects no server though
@@ -322,11 +298,11 @@ impl<P: Protocol> Step<'_, P> {
             Some(CrowdNews::Begins(clients)) => {
                 let size = options.pool_size;
                 let told = format!("{clients} clients; pool_size is {size}");
-                self.note_news(id, Level::Warn, News::PoolFull, told);
+                self.log().note_news(id, Level::Warn, News::PoolFull, told);
             }
             Some(CrowdNews::Over(span)) => {
                 let told = format!("after {} s", span.as_secs());
-                self.note_news(id, Level::Info, News::PoolFullOver, told);
+                self.log().note_news(id, Level::Info, News::PoolFullOver, told);
             }
             None => {}
         }
@@ -346,15 +322,15 @@ impl<P: Protocol> Step<'_, P> {
         }
         pool.report_reads(core, now);
         self.tick_waiting(id, general);
-        self.shrink(id);
-        self.renew_marked(id);
+        self.supply().shrink(id);
+        self.supply().renew_marked(id);
         // The database's drain may be over.
         self.serve_jobs(id);
         P::tick_pool(self, id);
         // Another core may not have known the pool when it was asked, or may have a server now. So
         // `grow` asks again.
         self.engine.core_state.pool(id).ask_due = true;
-        self.grow(id);
+        self.supply().grow(id);
         let shared = self.engine.core_state.shared.clone();
         let leaves = self.engine.core_state.leaves(id, self.now);
         let pool = self.engine.core_state.pool(id);
@@ -370,7 +346,7 @@ impl<P: Protocol> Step<'_, P> {
         let min = pool.settings.options.min_pool_size;
         let may = !leaves && pool.may_try_login(self.now);
         if core == Core(0) && may && shared.counts.servers(id) < min {
-            self.try_connect(id, 0);
+            self.supply().try_connect(id, 0);
         }
     }
 }

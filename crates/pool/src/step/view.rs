@@ -36,7 +36,7 @@ impl<P: Protocol> Engine<P> {
     /// Returns a snapshot of a part of this core.
     pub fn snapshot_of(&self, now: Now, extent: Extent) -> Snapshot<P> {
         let Looked { clients, active, logged_in } = self.look_at_clients(extent.clients);
-        let connections = u32::try_from(self.clients).unwrap_or(u32::MAX);
+        let connections = u32::try_from(self.client_count()).unwrap_or(u32::MAX);
         let logging_in = match extent.clients {
             Clients::None => 0,
             Clients::Notable | Clients::All => connections.saturating_sub(logged_in),
@@ -91,10 +91,11 @@ impl<P: Protocol> Engine<P> {
             _ => 0,
         };
         let lines = || {
-            let servers = self.lines.iter().filter_map(|line| match self.connections.get(*line) {
-                Connection::Server(server) if server.pool == pool.shared.id => Some(server),
-                _ => None,
-            });
+            let servers =
+                self.lines.servers.iter().filter_map(|line| match self.connections.get(*line) {
+                    Connection::Server(server) if server.pool == pool.shared.id => Some(server),
+                    _ => None,
+                });
             servers.filter(|server| !server.line.is_empty()).map(|server| server.line.len() + 1)
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

@@ -107,7 +107,7 @@ fn a_pool_that_keeps_servers_tries_again_where_its_database_did_not_exist() {
     world.pass(Duration::from_millis(500));
     assert_eq!((world.connects(), world.servers().len()), (1, 0));
     let id = world.shared.pools()[0].id;
-    world.in_step(0, |step| step.forget_soon(id));
+    world.in_step(0, |step| step.supply().forget_soon(id));
     world.connects = Connects::AtOnce;
     world.pass(Duration::from_secs(2));
     assert_eq!((world.connects(), world.servers().len()), (2, 1));
@@ -120,6 +120,6 @@ fn a_pool_that_keeps_no_server_is_forgotten_where_its_database_does_not_exist() 
     let anna = world.client_of("shop anna");
     assert!(!world.is_there(anna));
     let id = world.shared.pools()[0].id;
-    world.in_step(0, |step| step.forget_soon(id));
+    world.in_step(0, |step| step.supply().forget_soon(id));
     assert!(world.shared.pools().is_empty());
 }

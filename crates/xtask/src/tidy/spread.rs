@@ -14,57 +14,16 @@ use super::tree::Member;
 /// The most files of a crate in which one type has methods.
 const FILES_MAX: usize = 8;
 
-/// The types that have methods in more files. A row says exactly in how many, so the number can
-/// only fall.
-const SPREAD: &[Spread] = &[
-    Spread { of: "pool", name: "Step", files: 15 },
-    Spread { of: "sim", name: "World", files: 11 },
-];
-
-/// A type that has methods in more than [`FILES_MAX`] files.
-struct Spread {
-    /// The crate.
-    of: &'static str,
-    /// The type.
-    name: &'static str,
-    /// The number of files.
-    files: usize,
-}
-
-/// Finds types whose methods stand in more files than they may, and rows of [`SPREAD`] that the
-/// code has left behind.
+/// Finds types whose methods stand in more files than they may.
 pub(super) fn files(tree: &Tree) -> Vec<String> {
-    let found = tree.crates.iter().flat_map(|member| {
-        let listed: BTreeMap<&str, usize> = SPREAD
-            .iter()
-            .filter(|row| row.of == member.name)
-            .map(|row| (row.name, row.files))
-            .collect();
-        let found = compare(&files_of(member), &listed);
-        found.into_iter().map(|words| format!("{}: {words}", member.name))
-    });
-    found.collect()
-}
-
-/// Compares a crate's types, and the number of files with methods of each, with the rows.
-fn compare(types: &BTreeMap<String, usize>, listed: &BTreeMap<&str, usize>) -> Vec<String> {
-    let mut found = Vec::new();
-    for (name, files) in types {
-        match listed.get(name.as_str()) {
-            None if *files > FILES_MAX => found
-                .push(format!("{name} has methods in {files} files, and at most {FILES_MAX} may")),
-            Some(most) if files > most => {
-                found.push(format!("{name} has methods in {files} files, and SPREAD says {most}"));
-            }
-            Some(most) if files < most => {
-                found.push(format!("{name} has methods in {files} files: lower the row of SPREAD"));
-            }
-            _ => {}
-        }
-    }
-    let gone = listed.keys().filter(|name| !types.contains_key(**name));
-    found.extend(gone.map(|name| format!("SPREAD has {name}, which has no methods")));
-    found
+    let of_member = |member| {
+        let spread = files_of(member).into_iter().filter(|(_, files)| *files > FILES_MAX);
+        spread.map(|(name, files)| {
+            let of = &member.name;
+            format!("{of}: {name} has methods in {files} files, and at most {FILES_MAX} may")
+        })
+    };
+    tree.crates.iter().flat_map(of_member).collect()
 }
 
 /// Returns the number of files in which each type of a crate has methods.
@@ -101,19 +60,5 @@ mod tests {
         let member = Member { name: "x".to_owned(), manifest: toml::Table::new(), sources };
         let found = files_of(&member).into_iter().collect::<Vec<_>>();
         assert_eq!(found, [("T".to_owned(), 2), ("U".to_owned(), 1)]);
-    }
-
-    #[test]
-    fn a_row_holds_a_type_exactly() {
-        let told = |files: usize, listed: &[(&'static str, usize)]| {
-            let types = BTreeMap::from([("T".to_owned(), files)]);
-            compare(&types, &listed.iter().copied().collect()).len()
-        };
-        assert_eq!((told(FILES_MAX, &[]), told(FILES_MAX + 1, &[])), (0, 1));
-        assert_eq!(
-            (told(12, &[("T", 12)]), told(13, &[("T", 12)]), told(11, &[("T", 12)])),
-            (0, 1, 1)
-        );
-        assert_eq!(told(1, &[("U", 9)]), 1);
     }
 }
