@@ -40,6 +40,11 @@ impl Incoming<'_> {
         HEADER_BYTES + 1 + self.body.len()
     }
 
+    /// Whether the rest is still to come.
+    fn is_part(&self) -> bool {
+        self.here() < self.header.packet_bytes() || self.header.is_continued()
+    }
+
     /// Whether it may be sent with a foretold number: it is kept until the number is known.
     fn may_follow(&self) -> bool {
         let is_whole = self.here() == self.header.packet_bytes();
@@ -55,8 +60,10 @@ pub(crate) fn send(
     facts: Facts,
 ) -> Option<usize> {
     // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for
-    // the file. What a savepoint means depends on the replies before it.
-    if (facts.manual_pins.is_any() || loads(step, conn, facts)) && has_to_wait(step, conn) {
+    // the file. What a savepoint means depends on the replies before it. What the replies before a
+    // part of a command have Refrain send would be taken for the rest.
+    let waits = facts.manual_pins.is_any() || packet.is_part() || loads(step, conn, facts);
+    if waits && has_to_wait(step, conn) {
         return None;
     }
     let linked = step.server_of(conn);
