@@ -104,12 +104,21 @@ pub(crate) enum Purpose {
     Detour,
     /// It gives the session a schema for the time of that.
     DetourSchema,
+    /// It is there to be hit by KILL.
+    Absorb,
 }
 
 impl Purpose {
     /// Whether an error is one of the client's, or of the client's settings.
     pub(crate) fn may_fail(self) -> bool {
-        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema | Self::Variables)
+        matches!(
+            self,
+            Self::Schema
+                | Self::Statement
+                | Self::DetourSchema
+                | Self::Variables
+                | Self::Absorb
+        )
     }
 
     /// Whether the rows are looked at.

@@ -160,7 +160,8 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema => {}
+        | Purpose::DetourSchema
+        | Purpose::Absorb => {}
     }
     settle::settle(step, client, conn);
     Some(())

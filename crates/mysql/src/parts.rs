@@ -217,6 +217,9 @@ pub struct ServerSession {
     /// may have left what no server reports: another client, and another session of this one, gets
     /// the server as new.
     pub(crate) caller: Option<(ClientSerial, u64)>,
+    /// Whether KILL may have come between two statements. A server remembers it for the next one, for
+    /// a moment behind the end of one.
+    pub(crate) is_struck: bool,
     /// The thing that waits for replies, or for the side connections that hold the server.
     pub(crate) postponed: Postponed,
     /// The client that had the server last.

@@ -62,12 +62,15 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     if !session.commands.is_empty() {
         return Fitness::Busy;
     }
-    if session.transaction == Transaction::None && !session.is_dirty {
-        return Fitness::Fit;
-    }
     if is_cancelled {
         session.postponed = Postponed::Left;
         return Fitness::Busy;
+    }
+    if train::absorb(session, step.ports.out(conn)) {
+        return Fitness::Busy;
+    }
+    if session.transaction == Transaction::None && !session.is_dirty {
+        return Fitness::Fit;
     }
     train::renew(session, step.ports.out(conn));
     Fitness::Busy

@@ -20,6 +20,9 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     if !server.session.commands.is_empty() || server.is_cancelled() {
         return;
     }
+    if train::absorb(&mut server.session, ports.out(conn)) {
+        return;
+    }
     let waits = c.waiting_for() == WaitingFor::Replies;
     // Asking costs the client no time.
     if c.inbox.held() == 0 {

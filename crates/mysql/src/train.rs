@@ -181,6 +181,16 @@ pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
     session.last_client = None;
 }
 
+/// Has KILL hit a statement that does nothing, if it may hit the next one. Returns whether it may.
+pub(crate) fn absorb(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
+    let is_due = std::mem::take(&mut session.is_struck);
+    if is_due {
+        commands::send_text(&mut session.commands, out, b"DO 0", Purpose::Absorb);
+        session.last_client = None;
+    }
+    is_due
+}
+
 /// Gives a server the number that LAST_INSERT_ID() tells.
 pub(crate) fn give_insert_id(session: &mut ServerSession, out: &mut Vec<u8>, number: u64) {
     let text = format!("SET @@session.last_insert_id={number}");
