@@ -215,6 +215,9 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
     {
         settings.set_collation(base, agreed.collation);
     }
+    if client.capabilities().has(Capabilities::IGNORE_SPACE) && base.resets_to_login() {
+        settings.ignore_space(base);
+    }
     client.settings = Arc::new(settings);
     client.wishes = Wishes::of_base(base);
     client.statements.clear();
