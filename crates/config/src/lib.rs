@@ -67,6 +67,7 @@ pub use crate::options::{AuthQuery, Options, ResolvedPool};
 pub use crate::pattern::Pattern;
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
+    UntoldChanges,
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};

@@ -104,6 +104,8 @@ pub(crate) enum Purpose {
     Detour,
     /// It gives the session a schema for the time of that.
     DetourSchema,
+    /// It asks the catalog for views and triggers.
+    Catalog,
     /// It is there to be hit by KILL.
     Absorb,
 }
@@ -117,6 +119,7 @@ impl Purpose {
                 | Self::Statement
                 | Self::DetourSchema
                 | Self::Variables
+                | Self::Catalog
                 | Self::Absorb
         )
     }
@@ -125,7 +128,12 @@ impl Purpose {
     fn has_rows(self) -> bool {
         matches!(
             self,
-            Self::Variables | Self::Collations | Self::Collation | Self::Wishes | Self::InsertId
+            Self::Variables
+                | Self::Collations
+                | Self::Collation
+                | Self::Wishes
+                | Self::InsertId
+                | Self::Catalog
         )
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn untold(sent: &Sent) -> Untold {
 fn sets_only(sent: &Sent) -> bool {
     let Facts { verb, has_several, calls, tables, .. } = sent.facts;
     let sets = matches!(verb, Verb::Set | Verb::Use);
-    sets && !has_several && calls == Calls::Harmless && tables == Tables::Stay
+    sets && !has_several && calls != Calls::Any && tables == Tables::Stay
 }
 
 /// Learns from the flags that a client gets.

@@ -251,6 +251,13 @@ impl Settings {
         self.set(base, b"sql_mode", &[mode, comma, b"IGNORE_SPACE"].concat());
     }
 
+    /// Whether a quotation mark is that of a name.
+    pub(crate) fn has_ansi_quotes(&self, base: &Base) -> bool {
+        let mode = self.changed.get(&b"sql_mode"[..]).map(|mode| &**mode);
+        let mode = mode.or_else(|| base.value(b"sql_mode")).unwrap_or_default();
+        mode.split(|&byte| byte == b',').any(|part| part == b"ANSI_QUOTES")
+    }
+
     /// Whether a byte of a character in the client's texts may be a quote or a backslash.
     pub(crate) fn has_multibyte_quotes(&self) -> bool {
         let set = self.changed.get(&b"character_set_client"[..]);
