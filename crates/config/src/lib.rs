@@ -73,6 +73,7 @@ pub use crate::pattern::Pattern;
 pub use crate::peer::{Peer, PeerPlace};
 pub use crate::pool::{
     Autoprepare, PoolMode, PoolOptions, PoolOverrides, ShareServers, SqlPrepare, TrackFunctions,
+    UntoldChanges,
 };
 pub use crate::reference::{example, reference};
 pub use crate::reload::{Change, ConfigRow};

@@ -64,6 +64,18 @@ choice! {
     }
 }
 
+choice! {
+    /// The handling of what views and triggers may have left in a session without a report.
+    UntoldChanges {
+        /// The server is made as new for another client if there may be such views or triggers.
+        Auto = "auto",
+        /// The server is made as new for another client.
+        Reset = "reset",
+        /// Nothing.
+        Ignore = "ignore",
+    }
+}
+
 table! {
     /// Options of a pool.
     pub struct PoolOptions;
@@ -228,6 +240,19 @@ table! {
     /// which always tells it as it is. With `0s` each PREPARE goes to a server. For MySQL only.
     definition_max_age: Duration = "1min" ["0s" to "1h"],
         Reload, takes ["0s", "10min"], not ["never", "60"];
+
+    /// Handling of what views and triggers may have left in a session without a report.
+    ///
+    /// MySQL and MariaDB do not report all that a routine leaves: user variables, temporary tables,
+    /// locks, roles. No text shows that a view or a trigger calls one. `auto`: Refrain asks the
+    /// catalog whether there are such views and triggers, and then makes a server as new for the
+    /// next client behind a text that may have used one. Triggers that the pool's user cannot see
+    /// count as such. A view or trigger that is made past Refrain counts after `definition_max_age`
+    /// at the latest; with `0s` the catalog is not asked, and all count. `reset`: behind all texts
+    /// that use tables. `ignore`: never. For MySQL only, and not in session mode, in which every
+    /// server is made as new.
+    untold_changes: UntoldChanges = "auto",
+        Reload, takes ["reset", "ignore"], not ["on", "off"];
 
     /// Whether simple queries that differ only in their literals run as one prepared statement.
     ///

@@ -109,7 +109,7 @@ impl Client {
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
             was_reset: false,
-            said: Said::default(),
+            said: Said { tracks: told_unasked(&greeting.version), ..Said::default() },
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -178,8 +178,9 @@ impl Client {
             }
             let tracks = |text: &str| text.contains("session_track_transaction_info");
             self.said.tracks |= command.text().is_some_and(tracks);
-            let fails = |text: &str| text.contains("_fails(");
-            self.said.changes_late |= command.text().is_some_and(fails);
+            // Rows of a client without DEPRECATE_EOF end without a report.
+            let changes = |text: &str| text.contains("_fails(") || text.contains("f_set(");
+            self.said.changes_late |= command.text().is_some_and(changes);
             let direct = self.direct_reply(&command)?;
             let name = direct.error().map_or_else(String::new, |number| format!(" ERR {number}"));
             *tally.replies.entry(format!("{}{name}", command.name())).or_default() += 1;
@@ -327,4 +328,10 @@ fn encoded(commands: &[Command], side: &Side) -> Vec<u8> {
 
 fn differs(what: String, direct: &[Packet], proxied: &[Packet]) -> Stop {
     Stop::Differs(Box::new(Difference { what, direct: direct.to_vec(), proxied: proxied.to_vec() }))
+}
+
+/// Whether a server reports its transactions to clients that have not asked: MySQL 9.7 does,
+/// whatever `session_track_transaction_info` is.
+fn told_unasked(version: &str) -> bool {
+    version.starts_with("9.")
 }

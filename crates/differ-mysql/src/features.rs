@@ -16,7 +16,7 @@ pub const FEATURES: [Feature; 20] = [
     feature("prepared", true, "prepared statements of the protocol"),
     feature("cursors", true, "cursors of prepared statements, and values in parts"),
     feature("calls", true, "procedures and functions, some of which change the session"),
-    feature("fails", false, "routines and a trigger that change the session and fail"),
+    feature("fails", true, "routines and a trigger that change the session and fail"),
     feature("several", true, "several statements in a text, with errors among them"),
     feature("asks", true, "questions about the statement before"),
     feature("schemas", true, "USE and COM_INIT_DB"),

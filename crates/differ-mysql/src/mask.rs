@@ -28,7 +28,7 @@ pub struct Answers {
 /// The things that a client has said and that matter for what it is told of changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Said {
-    /// Whether it has asked to be told of its transactions.
+    /// Whether it has asked to be told of its transactions, or the server tells them unasked.
     pub tracks: bool,
     /// Whether it may have changed something that no reply has told at once.
     pub changes_late: bool,
@@ -149,7 +149,8 @@ pub const MASKS: [Mask; 15] = [
     Mask {
         name: "notes-of-transactions",
         reason: "questions of the proxy's own are among what a server notes of a transaction, which \
-                 it notes before its client wants to know as well",
+                 it notes before its client wants to know as well; MySQL 9.7 also tells clients \
+                 that do not want to know it",
         apply: |packet, answers| {
             if answers.said.tracks {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 4 | 5));
@@ -158,9 +159,9 @@ pub const MASKS: [Mask; 15] = [
     },
     Mask {
         name: "changes-behind-errors",
-        reason: "servers report what a failed statement has changed with a later one: MySQL with \
-                 the next, MariaDB with the next that reports anything; the proxy asks before \
-                 that, and has a server report more",
+        reason: "servers report what a failed statement, or one whose rows end without a report, \
+                 has changed with a later one: MySQL with the next, MariaDB with the next that \
+                 reports anything; the proxy asks before that, and has a server report more",
         apply: |packet, answers| {
             if answers.said.changes_late {
                 keep_changes(&mut packet.payload, |change| !matches!(change[0], 0 | 2));

@@ -67,7 +67,7 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         let is_read = text.starts_with("select") || text.starts_with("show");
         return Some((0, is_read && !text.contains(';') && !pair.has_cursor));
     }
-    let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1835 | 1243));
+    let is_unfit = |reply: &Reply| matches!(reply.error(), Some(1210 | 1232 | 1835 | 1243));
     if pair.direct.command == "Execute" && is_unfit(pair.direct) && is_unfit(pair.proxied) {
         return Some((1, true));
     }

@@ -99,13 +99,27 @@ impl<'a> OkPacket<'a> {
     }
 }
 
+/// The byte in front of a length of two bytes.
+const TWO_BYTES: u8 = 0xFC;
+/// The length of changes of which MySQL writes that byte alone. A server that writes all of it has
+/// no such byte in front of so few.
+const LENGTH_CUT: usize = 251;
 /// The most bytes that MariaDB puts in front of the changes.
 const PADDING_MAX: usize = 3;
 
 /// Takes the changes. MariaDB takes them for text in the character set of the schema, and fills the
 /// first character up with zeros: one in `ucs2` and `utf16`, three in `utf32`. (10.11,
 /// `Protocol::net_send_ok`: `store.set_charset(thd->variables.collation_database)`.)
+///
+/// MySQL 8.0.15 leaves one byte for the length 251, which needs three, and writes the changes over
+/// the other two.
 fn changes<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    if let [TWO_BYTES, block @ ..] = fields.rest()
+        && block.len() == LENGTH_CUT
+    {
+        *fields = Fields(b"");
+        return Some(block);
+    }
     let mut padding = 0;
     loop {
         let block = fields.string()?;
@@ -369,6 +383,20 @@ mod tests {
         assert!(OkPacket::read(b"\x00\x00\x00\x02\x40\x00\x00\x00\x00", TRACKS).is_ok());
         let more = b"\x00\x00\x00\x02\x40\x00\x00\x00\x00\x00\x00\x00\x00\x01a";
         assert!(OkPacket::read(more, TRACKS).is_err());
+    }
+
+    #[test]
+    fn changes_may_lack_a_part_of_their_length() {
+        for length in 250..254 {
+            let block = vec![b'x'; length];
+            let head = b"\x00\x00\x00\x02\x40\x00\x00\x00\xfc";
+            let whole = [&head[..], &[length as u8, 0], &block].concat();
+            let read = OkPacket::read(&whole, TRACKS).map(|ok| ok.changes.0);
+            assert_eq!(read, Ok(&*block));
+            let cut = [&head[..], &block].concat();
+            let read = OkPacket::read(&cut, TRACKS).map(|ok| ok.changes.0);
+            assert_eq!(read.ok(), (length == 251).then_some(&*block), "{length}");
+        }
     }
 
     #[test]

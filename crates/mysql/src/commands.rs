@@ -104,19 +104,36 @@ pub(crate) enum Purpose {
     Detour,
     /// It gives the session a schema for the time of that.
     DetourSchema,
+    /// It asks the catalog for views and triggers.
+    Catalog,
+    /// It is there to be hit by KILL.
+    Absorb,
 }
 
 impl Purpose {
     /// Whether an error is one of the client's, or of the client's settings.
     pub(crate) fn may_fail(self) -> bool {
-        matches!(self, Self::Schema | Self::Statement | Self::DetourSchema | Self::Variables)
+        matches!(
+            self,
+            Self::Schema
+                | Self::Statement
+                | Self::DetourSchema
+                | Self::Variables
+                | Self::Catalog
+                | Self::Absorb
+        )
     }
 
     /// Whether the rows are looked at.
     fn has_rows(self) -> bool {
         matches!(
             self,
-            Self::Variables | Self::Collations | Self::Collation | Self::Wishes | Self::InsertId
+            Self::Variables
+                | Self::Collations
+                | Self::Collation
+                | Self::Wishes
+                | Self::InsertId
+                | Self::Catalog
         )
     }
 }

@@ -340,11 +340,12 @@ pub(crate) fn admit(step: &mut Step<'_, My>, conn: Conn) {
         _ => &agreed.schema,
     };
     let mut settings = first_settings(&agreed, &base, schema);
-    match client.session.has_had_several {
-        Some(has_several) => settings.has_several = has_several,
-        // COM_CHANGE_USER does not set it again.
-        None if agreed.capabilities.has(Capabilities::IGNORE_SPACE) => settings.ignore_space(&base),
-        None => {}
+    let has_had_several = client.session.has_had_several;
+    settings.has_several = has_had_several.unwrap_or(settings.has_several);
+    // In MariaDB COM_CHANGE_USER does not set it again.
+    let is_set = has_had_several.is_none() || !base.is_mariadb();
+    if is_set && agreed.capabilities.has(Capabilities::IGNORE_SPACE) {
+        settings.ignore_space(&base);
     }
     client.session.settings = Arc::new(settings);
     step.engine.core_state.protocol.settings.intern(&mut client.session.settings);

@@ -3,7 +3,8 @@
 //!
 //! Tried on MariaDB 10.11, MySQL 8.0.15 and MySQL 9.7: KILL QUERY has done what it does once it is
 //! answered, and a session that waits for a command is not hit. So a server is held until the
-//! answer has come. Then nothing of it can hit the server's next client.
+//! answer has come. A session that has ended a statement, and does not wait for a command yet, may
+//! remember KILL for the next one. So a statement that does nothing comes first.
 //!
 //! No command of Refrain's own may be hit. So a server is not killed while it works on one or has
 //! one to do, and gets no command while a side connection holds it.
@@ -148,6 +149,8 @@ pub(crate) fn go_on(step: &mut Step<'_, My>, conn: Conn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     // The rest of its rows has a limit again.
     server.session.dropped = 0;
+    // The answer to the statement may have been on its way when KILL came.
+    server.session.is_struck = true;
     let (client, postponed) = (server.client(), server.session.postponed);
     if matches!(postponed, Postponed::Left | Postponed::Collation) {
         server.session.postponed = Postponed::None;

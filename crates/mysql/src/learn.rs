@@ -50,7 +50,7 @@ pub(crate) fn untold(sent: &Sent) -> Untold {
 fn sets_only(sent: &Sent) -> bool {
     let Facts { verb, has_several, calls, tables, .. } = sent.facts;
     let sets = matches!(verb, Verb::Set | Verb::Use);
-    sets && !has_several && calls == Calls::Harmless && tables == Tables::Stay
+    sets && !has_several && calls != Calls::Any && tables == Tables::Stay
 }
 
 /// Learns from the flags that a client gets.
@@ -214,6 +214,9 @@ pub(crate) fn learn_reset(client: &mut ClientSession, base: &Base) {
         && let Some(agreed) = client.agreed()
     {
         settings.set_collation(base, agreed.collation);
+    }
+    if client.capabilities().has(Capabilities::IGNORE_SPACE) && base.resets_to_login() {
+        settings.ignore_space(base);
     }
     client.settings = Arc::new(settings);
     client.wishes = Wishes::of_base(base);

@@ -27,6 +27,7 @@ mod pins;
 mod insert_id;
 mod functions;
 mod text;
+mod hidden;
 mod definitions;
 mod statement;
 mod registry;

@@ -5,9 +5,11 @@ use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::row;
 use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
+use crate::hidden::Catalog;
 use crate::parts::{ClientSession, ClientState, Leftover, My, Place, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
@@ -48,6 +50,9 @@ pub(crate) fn read(
     server.session.commands.pop();
     let is_new = server.is_new();
     let client = server.client();
+    if purpose == Purpose::Catalog {
+        take_catalog(step, conn, packet);
+    }
     if is_new {
         return preparing::answered(step, conn, packet, purpose);
     }
@@ -67,6 +72,24 @@ pub(crate) fn read(
     }
 }
 
+/// Takes over what the catalog has of views and triggers.
+fn take_catalog(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) {
+    let Some(server) = step.engine.connections.server(conn) else { return };
+    let (id, asked) = (server.pool(), server.session.catalog_asked);
+    let rows = std::mem::take(&mut server.session.rows);
+    let warnings = OkPacket::read(packet.payload, server.session.agreed).map(|ok| ok.warnings);
+    if server.is_new() && warnings == Ok(0) {
+        server.session.leftover = Leftover::Nothing;
+    }
+    let catalog = if packet.is_error() { Catalog::unknown() } else { Catalog::read(&rows) };
+    let pool = step.engine.core_state.pool(id);
+    if pool.shared.protocol.hidden.learn(catalog, asked) {
+        let told = "the pool's user cannot see all triggers (GRANT TRIGGER): servers are reset \
+                    behind each text that may run one, unless untold_changes is ignore";
+        step.note_pool(id, Level::Warn, DisconnectReason::Settings, told.to_owned());
+    }
+}
+
 /// Ends a server that refuses what Refrain needs. What its client has sent behind that may have run
 /// under other settings, so the client's session ends as well.
 fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Option<()> {
@@ -76,8 +99,7 @@ fn refused(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Opti
         && let Some(pool) = step.engine.core_state.find_pool(pool)
     {
         let (code, words) = (err.number.to_string(), String::from_utf8_lossy(err.message));
-        let level = refrain_pool::event::Level::Warn;
-        refrain_pool::note_server_error(step.ports, (pool, &host, pid), level, code, &words);
+        refrain_pool::note_server_error(step.ports, (pool, &host, pid), Level::Warn, code, &words);
     }
     // A server that is about to end says so in place of any reply.
     let is_ending = ErrPacket::read(packet.payload)
@@ -160,7 +182,9 @@ fn for_client(
         | Purpose::Tracking
         | Purpose::Statement
         | Purpose::Detour
-        | Purpose::DetourSchema => {}
+        | Purpose::DetourSchema
+        | Purpose::Catalog
+        | Purpose::Absorb => {}
     }
     settle::settle(step, client, conn);
     Some(())
@@ -207,8 +231,7 @@ fn checked(
     packet::message(ports.out(client), sequence, |out| out.extend_from_slice(packet.payload));
     let told = ErrPacket::read(packet.payload).map(|err| err.message.to_vec());
     let told = String::from_utf8_lossy(&told.unwrap_or_default()).into_owned();
-    let level = refrain_pool::event::Level::Warn;
-    step.log().note_client(client, level, DisconnectReason::UnknownDatabase, told);
+    step.log().note_client(client, Level::Warn, DisconnectReason::UnknownDatabase, told);
     step.remove_client(client, false);
     Some(())
 }

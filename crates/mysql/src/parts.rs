@@ -15,6 +15,7 @@ use refrain_pool::{Conn, Now, Parts};
 use crate::commands::Commands;
 use crate::definitions::{Coming, Moment};
 use crate::errors::Brand;
+use crate::hidden::{Caller, Hidden};
 use crate::insert_id::{Kept, Own, Readers};
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
@@ -24,7 +25,7 @@ use crate::settings::{Base, Interned, Settings};
 use crate::sides::Side;
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
-use crate::text::Memory;
+use crate::text::{Memory, Tables};
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -213,10 +214,14 @@ pub struct ServerSession {
     pub(crate) settings: Arc<Settings>,
     /// Whether the session has to be made as new before the next client.
     pub(crate) is_dirty: bool,
-    /// The client that has called a routine, and how many sessions it had ended before. The routine
-    /// may have left what no server reports: another client, and another session of this one, gets
-    /// the server as new.
-    pub(crate) caller: Option<(ClientSerial, u64)>,
+    /// The client whose statements may have left what no server reports: another client, and
+    /// another session of this one, may have to get the server as new.
+    pub(crate) caller: Option<Caller>,
+    /// When the catalog was asked whose answer is under way.
+    pub(crate) catalog_asked: Now,
+    /// Whether KILL may have come between two statements. A server remembers KILL for the next
+    /// one for a moment behind the end of one.
+    pub(crate) is_struck: bool,
     /// The thing that waits for replies, or for the side connections that hold the server.
     pub(crate) postponed: Postponed,
     /// The client that had the server last.
@@ -325,6 +330,8 @@ pub struct SharedPart {
     flavour: Mutex<Option<Arc<Flavour>>>,
     /// How many changes of tables are known.
     tables: AtomicU64,
+    /// When a view or a trigger was last known to change.
+    views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
 }
@@ -343,6 +350,21 @@ impl SharedPart {
     /// Notes that tables may have changed.
     pub(crate) fn tables_change(&self) {
         self.tables.fetch_add(1, AcqRel);
+    }
+
+    /// Notes that tables may have changed in a way, at a moment.
+    pub(crate) fn change(&self, tables: Tables, at: Now) {
+        if tables != Tables::Stay {
+            self.tables_change();
+        }
+        if tables == Tables::ChangeViews {
+            self.views.fetch_max(at.0, AcqRel);
+        }
+    }
+
+    /// Returns when a view or a trigger was last known to change.
+    pub(crate) fn views_changed(&self) -> Now {
+        Now(self.views.load(Acquire))
     }
 
     /// Notes what a server has said. Returns it, shared.
@@ -364,6 +386,8 @@ pub struct PoolPart {
     stays_clear: AtomicBool,
     /// Whether clients read the number that a row got.
     pub(crate) readers: Readers,
+    /// The catalog's views and triggers, as far as they matter.
+    pub(crate) hidden: Hidden,
 }
 
 impl PoolPart {

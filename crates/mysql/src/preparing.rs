@@ -11,11 +11,13 @@ use refrain_pool::server::{Server, ServerState};
 use refrain_pool::{Conn, Protocol, Step, Supply};
 
 use crate::commands::{self, Purpose, ReadPacket};
+use crate::hidden::Hidden;
 use crate::login::{
     Failure, LOGIN_BYTES_MAX, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
 use crate::parts::{Leftover, LoggingIn, My, PoolPart, Transaction};
 use crate::settings::Base;
+use crate::train;
 use crate::variant::Variant;
 
 /// The id of the collation `utf8mb4_general_ci`, which every server has.
@@ -238,7 +240,11 @@ fn refusal(error: Option<&[u8]>) -> Option<&[u8]> {
 fn prepare(step: &mut Step<'_, My>, conn: Conn, logged_in: LoggedIn) {
     let LoggedIn { flavour, connection_id, capabilities, .. } = logged_in;
     step.engine.core_state.shared.protocol.learn(flavour);
+    let changed = step.engine.core_state.shared.protocol.views_changed();
     let Some(server) = step.engine.connections.server(conn) else { return };
+    let pool = step.engine.core_state.pool(server.pool());
+    let (hidden, options) = (&pool.shared.protocol.hidden, &pool.settings.options);
+    let asks = Hidden::is_of_use(options) && !hidden.is_fresh(options, (changed, step.now));
     server.begin_login(LoggingIn::Preparing);
     server.set_cancel_key(connection_id, &[]);
     server.session.agreed = capabilities;
@@ -247,6 +253,9 @@ fn prepare(step: &mut Step<'_, My>, conn: Conn, logged_in: LoggedIn) {
     commands::send(commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     commands::send_text(commands, out, crate::settings::VARIABLES, Purpose::Variables);
     commands::send_text(commands, out, b"SHOW COLLATION", Purpose::Collations);
+    if asks {
+        train::ask_catalog(&mut server.session, step.ports.out(conn), step.now);
+    }
 }
 
 /// Goes on with a login once the reply to one of its commands is over. `None` if the server is
@@ -258,7 +267,7 @@ pub(crate) fn answered(
     purpose: Purpose,
 ) -> Option<()> {
     // A server that cannot reset sessions serves clients, and none twice.
-    if packet.is_error() && purpose != Purpose::Reset {
+    if packet.is_error() && !matches!(purpose, Purpose::Reset | Purpose::Catalog) {
         let err = ErrPacket::read(packet.payload).map(|err| err.message.to_vec());
         let why = String::from_utf8_lossy(&err.unwrap_or_default()).into_owned();
         My::connect_failed(step, conn, &why);
@@ -288,7 +297,9 @@ pub(crate) fn answered(
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;
-            session.leftover = Leftover::Nothing;
+            if session.leftover != Leftover::Conditions {
+                session.leftover = Leftover::Nothing;
+            }
             step.logged_in(conn, false);
         }
         _ => {}

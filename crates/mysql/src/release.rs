@@ -14,6 +14,7 @@ use crate::variant::Variant;
 /// Takes a server from a client that has left.
 pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) -> Fitness {
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
+    let changed = step.engine.core_state.shared.protocol.views_changed();
     let pool = step.engine.core_state.pool(server.pool());
     let is_cancelled = server.is_cancelled();
     let session = &mut server.session;
@@ -37,11 +38,16 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     // Nobody reads the rest of its rows.
     let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
+    let caller = session.caller.take();
+    let leaves = caller.is_some_and(|caller| {
+        let hidden = &pool.shared.protocol.hidden;
+        hidden.matters(caller.may, &pool.settings.options, (changed, step.now))
+    });
     let is_unlearnt = std::mem::take(&mut session.postponed) == Postponed::Collation;
     session.is_dirty = is_session
         || is_unlearnt
         || owes
-        || session.caller.is_some()
+        || leaves
         || left.session.keeps()
         || session.slots.pending.is_some()
         || untold != Untold::Nothing;
@@ -62,12 +68,15 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
     if !session.commands.is_empty() {
         return Fitness::Busy;
     }
-    if session.transaction == Transaction::None && !session.is_dirty {
-        return Fitness::Fit;
-    }
     if is_cancelled {
         session.postponed = Postponed::Left;
         return Fitness::Busy;
+    }
+    if train::absorb(session, step.ports.out(conn)) {
+        return Fitness::Busy;
+    }
+    if session.transaction == Transaction::None && !session.is_dirty {
+        return Fitness::Fit;
     }
     train::renew(session, step.ports.out(conn));
     Fitness::Busy

@@ -116,7 +116,8 @@ fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Optio
         }
         Part::End => {
             // What the client has sent is not known any more.
-            step.engine.core_state.shared.protocol.tables_change();
+            let now = step.now;
+            step.engine.core_state.shared.protocol.change(Tables::Change, now);
             let server = step.engine.connections.server(conn)?;
             server.session.commands.pop();
             server.session.defining = None;
@@ -182,8 +183,9 @@ fn answered(
             if sent.command == command::STMT_PREPARE {
                 prepared::defined(step, (client, conn));
             }
-            if sent.facts.tables == Tables::Change {
-                step.engine.core_state.shared.protocol.tables_change();
+            if sent.facts.tables != Tables::Stay {
+                let now = step.now;
+                step.engine.core_state.shared.protocol.change(sent.facts.tables, now);
             }
             if sent.statement != 0 {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);

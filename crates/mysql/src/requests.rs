@@ -15,7 +15,7 @@ use crate::login::LOGIN_BYTES_MAX;
 use crate::parts::{ClientSession, ClientState, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
-use crate::text::{self, Facts, Reads, Tables, Verb};
+use crate::text::{self, Calls, Facts, Marks, Reads, Tables, Verb};
 use crate::{answers, entering, kill, settle, statements};
 
 /// The handling of a command.
@@ -216,8 +216,7 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
             is_whole,
         ),
         Handling::Text | Handling::Prepare => {
-            let client = step.engine.connections.client(conn)?;
-            let mut facts = text::facts(body, reads(&client.session));
+            let mut facts = read_text(step, conn, body)?;
             // The rest of a long text is not read, and may do anything.
             if header.is_continued() {
                 facts.pins.add(Pins::VARIABLES);
@@ -228,7 +227,8 @@ fn begin(step: &mut Step<'_, My>, conn: Conn, header: Header, input: &[u8]) -> O
                 return kill::kill(step, conn, body, (header, here));
             }
             if facts.verb == Verb::Kill {
-                let brand = client.session.brand.unwrap_or(Brand::MySql);
+                let brand = step.engine.connections.client(conn)?.session.brand;
+                let brand = brand.unwrap_or(Brand::MySql);
                 let words = errors::not_supported("KILL behind a proxy", brand);
                 let code = refrain_mysql_wire::error_code::NOT_SUPPORTED_YET;
                 return refuse(step, conn, Told { code, words: &words }, (header, here));
@@ -258,7 +258,28 @@ fn reads(session: &ClientSession) -> Reads {
     Reads {
         plain_backslash: session.status.has(Status::NO_BACKSLASH_ESCAPES),
         is_multibyte: session.settings.has_multibyte_quotes(),
+        ..Reads::default()
     }
+}
+
+/// Reads a text. Returns what it may do; `None` if the client is gone.
+fn read_text(step: &mut Step<'_, My>, conn: Conn, text: &[u8]) -> Option<Facts> {
+    let client = step.engine.connections.client(conn)?;
+    let reads = reads(&client.session);
+    let facts = text::facts(text, reads);
+    if facts.marks == Marks::None {
+        return Some(facts);
+    }
+    let base = step.engine.core_state.pool(client.pool()).shared.protocol.base();
+    let ansi_quotes = client.session.settings.has_ansi_quotes(&base.unwrap_or_default());
+    let mut facts = text::facts(text, Reads { ansi_quotes, ..reads });
+    // What is under way may set `sql_mode`.
+    if let Some(server) = step.server_of(conn)
+        && step.linked(conn, server).server.session.commands.has_client_command()
+    {
+        facts.calls = Calls::Any;
+    }
+    Some(facts)
 }
 
 /// Has a client log in again. Returns the number of bytes handled; `None` if replies to the

@@ -4,18 +4,20 @@ use refrain_mysql_wire::error_code::ErrorCode;
 use refrain_mysql_wire::packet::{HEADER_BYTES, message};
 use refrain_mysql_wire::{Header, Status, command};
 use refrain_pool::client::Client;
+use refrain_pool::core_state::CoreState;
 use refrain_pool::inbox::Rest;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Command, Sent};
 use crate::errors::{self, Fixed};
+use crate::hidden::{Hidden, May};
 use crate::insert_id::{Before, Uses};
 use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
 use crate::slots::{Guess, Outcome};
-use crate::text::{Calls, Facts, Memory, Number, Verb};
+use crate::text::{Facts, Memory, Number, Tables, Verb};
 use crate::{answers, settings, settle, train};
 
 /// The serial of no server: none has what the client was told last.
@@ -40,6 +42,11 @@ impl Incoming<'_> {
         HEADER_BYTES + 1 + self.body.len()
     }
 
+    /// Whether the rest is still to come.
+    fn is_part(&self) -> bool {
+        self.here() < self.header.packet_bytes() || self.header.is_continued()
+    }
+
     /// Whether it may be sent with a foretold number: it is kept until the number is known.
     fn may_follow(&self) -> bool {
         let is_whole = self.here() == self.header.packet_bytes();
@@ -55,8 +62,10 @@ pub(crate) fn send(
     facts: Facts,
 ) -> Option<usize> {
     // What is sent behind a text that loads a file, of Refrain's own as well, would be taken for
-    // the file. What a savepoint means depends on the replies before it.
-    if (facts.manual_pins.is_any() || loads(step, conn, facts)) && has_to_wait(step, conn) {
+    // the file. What a savepoint means depends on the replies before it. What the replies before a
+    // part of a command have Refrain send would be taken for the rest.
+    let waits = facts.manual_pins.is_any() || packet.is_part() || loads(step, conn, facts);
+    if waits && has_to_wait(step, conn) {
         return None;
     }
     let linked = step.server_of(conn);
@@ -100,7 +109,7 @@ pub(crate) fn send(
         presence::make_room(step, (conn, server), packet.body.len());
     }
     step.request_begins(server);
-    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let Linked { client, server: s, ports, core_state, .. } = step.linked(conn, server);
     if facts.wishes {
         train::put_wishes(&mut s.session, ports.out(server), &client.session.wishes);
     }
@@ -120,7 +129,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    note_run((client, s), packet.command, facts);
+    note_run((client, s), core_state, packet, facts);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -262,9 +271,14 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the
 /// warnings of the one before, which may be another client's. SHOW WARNINGS leaves the counts.
-fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, facts: Facts) {
+fn note_run(
+    (client, server): (&mut Client<My>, &mut Server<My>),
+    core_state: &mut CoreState<My>,
+    packet: &Incoming<'_>,
+    facts: Facts,
+) {
     let mut memory = memory(client, server);
-    let is_statement = commands::is_statement(command);
+    let is_statement = commands::is_statement(packet.command);
     let is_new = is_statement && !facts.asks.conditions;
     (memory.last, memory.counts) = (memory.last | is_new, memory.counts | is_new);
     client.session.memory = memory;
@@ -273,12 +287,30 @@ fn note_run((client, server): (&mut Client<My>, &mut Server<My>), command: u8, f
     if server.session.leftover == Leftover::Nothing {
         server.session.leftover = Leftover::Counts;
     }
-    if facts.calls == Calls::Any && is_statement {
-        server.session.caller = Some(train::caller(client));
-    }
+    let hidden = &core_state.pool(client.pool()).shared.protocol.hidden;
+    let may = may_leave(client, hidden, packet, facts);
+    train::note_caller(client, &mut server.session, may);
     if let (Number::Asked, Some(listed)) = (facts.number, &mut client.session.listed) {
         listed.note_told(server.pid());
     }
+}
+
+/// Returns the ways in which a client's command may leave something without a report.
+fn may_leave(client: &Client<My>, hidden: &Hidden, packet: &Incoming<'_>, facts: Facts) -> May {
+    if !commands::is_statement(packet.command) {
+        return May::default();
+    }
+    let may = May::of(&facts);
+    if !hidden.has_views() || may.is_none() {
+        return may;
+    }
+    let text = match client.session.statements.get(packet.statement) {
+        Some(held) if held.statement.is_whole => Some(&*held.statement.text),
+        Some(_) => None,
+        None => (!packet.header.is_continued()).then_some(packet.body),
+    };
+    let names = text.is_none_or(|text| hidden.names_view(text));
+    if names { may } else { may.without_views() }
 }
 
 /// Notes what follows from the beginning of a text.
@@ -300,8 +332,11 @@ fn note_effects(
     packet: &Incoming<'_>,
     facts: Facts,
 ) {
-    let Linked { client, server: s, ports, .. } = step.linked(conn, server);
+    let Linked { now, client, server: s, core_state, ports } = step.linked(conn, server);
     let session = &mut client.session;
+    if facts.tables == Tables::ChangeViews {
+        core_state.shared.protocol.change(facts.tables, now);
+    }
     match packet.command {
         command::RESET_CONNECTION => {
             // The server forgets what it has to report, and the client what it has. What comes

@@ -89,6 +89,10 @@ const HARMLESS: &[&str] = &[
 /// The version of MySQL that goes by the types of a statement's first execution for good.
 const FIXES_TYPES: [u32; 3] = [8, 0, 22];
 
+/// The version of MySQL with which COM_RESET_CONNECTION sets IGNORE_SPACE again for a client that
+/// has asked for that at its login: 9.7 does, 8.0.15 does not.
+const RESETS_TO_LOGIN: [u32; 3] = [9, 0, 0];
+
 /// The word in the version of MariaDB, whatever the case.
 const MARIADB: &[u8] = b"mariadb";
 
@@ -154,11 +158,20 @@ impl Base {
 
     /// Whether a prepared statement goes by the types of its first execution for good.
     pub(crate) fn fixes_types(&self) -> bool {
+        !self.is_mariadb() && self.numbers() >= FIXES_TYPES
+    }
+
+    /// Whether a reset sets IGNORE_SPACE for a client that has asked for that at its login.
+    pub(crate) fn resets_to_login(&self) -> bool {
+        !self.is_mariadb() && self.numbers() >= RESETS_TO_LOGIN
+    }
+
+    /// Returns the numbers of the version.
+    fn numbers(&self) -> [u32; 3] {
         let version = self.version();
         let mut numbers =
             version.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
-        let version: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
-        !self.is_mariadb() && version >= FIXES_TYPES
+        std::array::from_fn(|_| numbers.next().unwrap_or_default())
     }
 
     /// Whether changes of a variable follow the client.
@@ -236,6 +249,13 @@ impl Settings {
         }
         let comma = if mode.is_empty() { &b""[..] } else { b"," };
         self.set(base, b"sql_mode", &[mode, comma, b"IGNORE_SPACE"].concat());
+    }
+
+    /// Whether a quotation mark is that of a name.
+    pub(crate) fn has_ansi_quotes(&self, base: &Base) -> bool {
+        let mode = self.changed.get(&b"sql_mode"[..]).map(|mode| &**mode);
+        let mode = mode.or_else(|| base.value(b"sql_mode")).unwrap_or_default();
+        mode.split(|&byte| byte == b',').any(|part| part == b"ANSI_QUOTES")
     }
 
     /// Whether a byte of a character in the client's texts may be a quote or a backslash.

@@ -1,6 +1,7 @@
 //! The time between commands: a server that owes nothing goes back, if nothing keeps it.
 
 use refrain_config::PoolMode;
+use refrain_mysql_wire::Status;
 use refrain_pool::client::{Client, WaitingFor};
 use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
@@ -15,9 +16,12 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     if step.linked(client, conn).server.session.postponed == Postponed::Killed {
         kill(step, client, conn);
     }
-    let Linked { client: c, server, core_state, ports, .. } = step.linked(client, conn);
+    let Linked { now, client: c, server, core_state, ports } = step.linked(client, conn);
     // Nothing else may be hit.
     if !server.session.commands.is_empty() || server.is_cancelled() {
+        return;
+    }
+    if train::absorb(&mut server.session, ports.out(conn)) {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
@@ -27,6 +31,14 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
             return;
         }
         let pool = core_state.pool(c.pool());
+        let hidden = &pool.shared.protocol.hidden;
+        // With `autocommit` off, the question would begin a transaction. With NO_BACKSLASH_ESCAPES
+        // MySQL 9.7 cannot read its own catalog.
+        let status = c.session.status;
+        let is_plain = status.has(Status::AUTOCOMMIT) && !status.has(Status::NO_BACKSLASH_ESCAPES);
+        if hidden.is_wanted() && is_plain && may_ask(c, server) && hidden.takes_wish() {
+            return train::ask_catalog(&mut server.session, ports.out(conn), now);
+        }
         if asks_insert_id(pool, c, server) {
             return train::ask_insert_id(&mut server.session, ports.out(conn));
         }
@@ -100,12 +112,16 @@ pub(crate) fn has_to_learn(step: &mut Step<'_, My>, client: Conn) -> bool {
     waits
 }
 
+/// Whether a server is about to go back and may be asked a question, which would clear warnings.
+fn may_ask(client: &Client<My>, server: &Server<My>) -> bool {
+    let is_over = server.session.transaction == Transaction::None && !client.session.keeps();
+    is_over && !client.session.left.warnings
+}
+
 /// Whether a server that is about to go back has to be asked for the number that LAST_INSERT_ID()
 /// tells its client. The question would clear warnings, which the client may ask for.
 fn asks_insert_id(pool: &Pool<My>, client: &mut Client<My>, server: &mut Server<My>) -> bool {
-    let is_over = server.session.transaction == Transaction::None && !client.session.keeps();
-    let has_warnings = client.session.left.warnings;
     let is_session = pool.settings.options.pool_mode == PoolMode::Session;
-    let may_ask = is_over && !has_warnings && !is_session;
+    let may_ask = may_ask(client, server) && !is_session;
     may_ask && train::insert_id(client, server).asks(&pool.shared.protocol.readers)
 }

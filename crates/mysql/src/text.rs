@@ -4,97 +4,14 @@
 //! the text: a word of a table, outside of strings and comments. A word says that the text *may* do
 //! something.
 
+mod facts;
 mod words;
 
+pub(crate) use self::facts::{Calls, Facts, Marks, Memory, Number, Tables, Variables, Verb};
 use self::words::{Meaning, meaning};
 use crate::functions;
-use crate::insert_id::{Effect, Reading, Uses};
+use crate::insert_id::{Effect, Reading};
 use crate::pins::Pins;
-
-/// The effects that a text may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// The things that it may leave behind.
-    pub(crate) pins: Pins,
-    /// The beginning of its first statement.
-    pub(crate) verb: Verb,
-    /// Whether it has several statements.
-    pub(crate) has_several: bool,
-    /// The things that it may leave behind in a session without `autocommit`.
-    pub(crate) manual_pins: Pins,
-    /// Whether it may ask for a file of the client.
-    pub(crate) loads: bool,
-    /// Whether it may change what the server reports.
-    pub(crate) wishes: bool,
-    /// For how long it sets variables.
-    pub(crate) variables: Variables,
-    /// The things of earlier statements that it may ask about.
-    pub(crate) asks: Memory,
-    /// The things that it may do with the number that a row got by itself.
-    pub(crate) insert_id: Uses,
-    /// Whether it ends the session with its transaction.
-    pub(crate) releases: bool,
-    /// The fate of the definitions of tables.
-    pub(crate) tables: Tables,
-    /// Whether it may call a function of the user's, which may do anything.
-    pub(crate) calls: Calls,
-    /// Whether it asks for the number of the session.
-    pub(crate) number: Number,
-}
-
-/// The things that a session remembers of the statements before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
-    /// The last statement.
-    pub(crate) last: bool,
-    /// The counts of the last statement.
-    pub(crate) counts: bool,
-    /// The warnings and the error of the last statement that had any, or that has cleared those
-    /// before. One that uses no table does neither.
-    pub(crate) conditions: bool,
-    /// The number of rows: that of the last SELECT.
-    pub(crate) found_rows: bool,
-}
-
-impl Memory {
-    /// Whether all of another one is in this.
-    pub(crate) fn has(self, other: Self) -> bool {
-        (self.last || !other.last)
-            && (self.counts || !other.counts)
-            && (self.conditions || !other.conditions)
-            && (self.found_rows || !other.found_rows)
-    }
-}
-
-/// The fate of the definitions of tables, and of the rights to them, under a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tables {
-    /// Nothing.
-    #[default]
-    Stay,
-    /// It may change them.
-    Change,
-}
-
-/// Whether a text asks for the number of the session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Number {
-    /// No.
-    #[default]
-    Unasked,
-    /// Yes.
-    Asked,
-}
-
-/// Whether a text calls functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Calls {
-    /// None, or only those that change no session.
-    #[default]
-    Harmless,
-    /// It may call one of the user's.
-    Any,
-}
 
 /// The part of a text that has just been passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,32 +26,16 @@ enum Behind {
     Name,
 }
 
-/// For how long a text sets variables.
+/// The statements of a text before the present one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Variables {
-    /// Until they are set again.
+enum Earlier {
+    /// There are none.
     #[default]
-    Stay,
-    /// Some may be set for one statement: no report says that they are set back.
-    SetBack,
-}
-
-/// The beginning of a statement, as far as it matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Verb {
-    /// Any other.
-    #[default]
-    Other,
-    End,
-    Get,
-    Kill,
-    Savepoint,
-    /// Its rows are those that FOUND_ROWS() counts.
-    Select,
-    Set,
-    Show,
-    Unlock,
-    Use,
+    None,
+    /// They may change how this one is read.
+    Any,
+    /// One may have inserted rows as well.
+    Insert,
 }
 
 /// How a text is to be read.
@@ -142,6 +43,8 @@ pub(crate) enum Verb {
 pub(crate) struct Reads {
     /// Whether a backslash in a string is a byte like any other.
     pub(crate) plain_backslash: bool,
+    /// Whether a quotation mark is that of a name, in which a backslash is such a byte.
+    pub(crate) ansi_quotes: bool,
     /// Whether a byte of a character may be a backslash or a quote, so that no end of a string can
     /// be told.
     pub(crate) is_multibyte: bool,
@@ -155,7 +58,7 @@ pub(crate) fn facts(text: &[u8], reads: Reads) -> Facts {
         reads,
         facts: Facts::default(),
         is_variable: false,
-        is_behind_insert: false,
+        earlier: Earlier::default(),
         behind: Behind::default(),
         name: b"",
         before: b"",
@@ -188,8 +91,7 @@ struct Reader<'a> {
     /// Whether a comment has begun that some servers run. From there on a server may read another
     /// text than this one.
     is_conditional: bool,
-    /// Whether a statement before the present one may have inserted rows.
-    is_behind_insert: bool,
+    earlier: Earlier,
 }
 
 impl Reader<'_> {
@@ -219,7 +121,10 @@ impl Reader<'_> {
                 }
                 b';' => {
                     (is_first, ended) = (true, true);
-                    self.is_behind_insert = self.facts.insert_id.effect != Effect::None;
+                    self.earlier = match self.facts.insert_id.effect {
+                        Effect::None => Earlier::Any,
+                        _ => Earlier::Insert,
+                    };
                     self.at += 1;
                     continue;
                 }
@@ -272,7 +177,10 @@ impl Reader<'_> {
             Meaning::PinInSet(pins) if matches!(verb, Some(Meaning::Verb(Verb::Set))) => {
                 self.facts.pins.add(pins);
             }
-            Meaning::Define => self.facts.tables = Tables::Change,
+            Meaning::Define => self.define(),
+            Meaning::View if matches!(verb, Some(Meaning::Run | Meaning::Define)) => {
+                self.facts.tables = Tables::ChangeViews;
+            }
             Meaning::Run => self.run(),
             Meaning::Call => {
                 self.run();
@@ -312,7 +220,8 @@ impl Reader<'_> {
             | Meaning::PinAsVerb(_)
             | Meaning::PinInSet(_)
             | Meaning::SetForOne
-            | Meaning::Verb(_) => {}
+            | Meaning::Verb(_)
+            | Meaning::View => {}
         }
     }
 
@@ -337,16 +246,21 @@ impl Reader<'_> {
 
     /// Notes that the text may do anything that its reply tells.
     fn run(&mut self) {
-        self.facts.tables = Tables::Change;
+        self.define();
         self.facts.insert_id.effect = Effect::Untold;
     }
 
-    /// Notes that the text may run triggers. That matters for a text that sets variables: other
-    /// changes are all taken for more than settings.
+    /// Notes that the text may change tables.
+    fn define(&mut self) {
+        self.facts.tables = self.facts.tables.max(Tables::Change);
+    }
+
+    /// Notes that the text may run triggers. In a text that sets variables they count as a call:
+    /// other changes are all taken for more than settings.
     fn fire(&mut self) {
-        if self.facts.variables == Variables::SetBack {
-            self.facts.calls = Calls::Any;
-        }
+        let sets = self.facts.variables == Variables::SetBack;
+        let calls = if sets { Calls::Any } else { Calls::Fires };
+        self.facts.calls = self.facts.calls.max(calls);
     }
 
     /// Notes that the text may insert rows.
@@ -364,8 +278,10 @@ impl Reader<'_> {
         match (reads, uses.reading) {
             // LAST_INSERT_ID(…) sets it, and so does SET.
             (false, _) => uses.effect = Effect::Untold,
-            (true, Reading::No) if self.is_behind_insert => uses.reading = Reading::OfText,
-            (true, Reading::OfText) if self.is_behind_insert => {}
+            (true, Reading::No) if self.earlier == Earlier::Insert => {
+                uses.reading = Reading::OfText
+            }
+            (true, Reading::OfText) if self.earlier == Earlier::Insert => {}
             (true, _) => uses.reading = Reading::OfSession,
         }
     }
@@ -379,17 +295,35 @@ impl Reader<'_> {
     /// Passes a string or a quoted name.
     fn string(&mut self, quote: u8) {
         let begins = self.at;
+        let is_name = quote == b'`' || quote == b'"' && self.reads.ansi_quotes;
         self.at += 1;
         while let Some(&byte) = self.text.get(self.at) {
             self.at += 1;
             if byte == quote {
                 break;
             }
-            if byte == b'\\' && quote != b'`' && !self.reads.plain_backslash {
-                self.at = self.text.len().min(self.at + 1);
+            if byte == b'\\' && quote != b'`' {
+                self.backslash(quote);
+                if !is_name && !self.reads.plain_backslash {
+                    self.at = self.text.len().min(self.at + 1);
+                }
             }
         }
         self.hide(begins);
+    }
+
+    /// Notes a backslash that stands in front of the quote which ends the string for some servers.
+    fn backslash(&mut self, quote: u8) {
+        if self.text.get(self.at) != Some(&quote) {
+            return;
+        }
+        if quote == b'"' {
+            self.facts.marks = Marks::Escaped;
+        }
+        // The statements before may set `sql_mode`, and a part of one may be for this one alone.
+        if self.earlier != Earlier::None || self.facts.variables == Variables::SetBack {
+            self.facts.calls = Calls::Any;
+        }
     }
 
     /// Notes what a string or a comment may hide that has just been passed: where a comment is not

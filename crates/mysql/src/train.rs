@@ -5,11 +5,13 @@ use std::sync::Arc;
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::request::{MULTI_STATEMENTS_OFF, MULTI_STATEMENTS_ON};
 use refrain_pool::client::Client;
-use refrain_pool::ids::ClientSerial;
+use refrain_pool::core_state::CoreState;
+use refrain_pool::ids::PoolId;
 use refrain_pool::server::Server;
-use refrain_pool::{Conn, Linked, Step};
+use refrain_pool::{Conn, Linked, Now, Step};
 
 use crate::commands::{self, Purpose};
+use crate::hidden::{self, Caller, May};
 use crate::insert_id::{self, Kept, Sides};
 use crate::parts::{Leftover, My, ServerSession, Untold};
 use crate::settings::{self, Settings};
@@ -78,18 +80,42 @@ fn give(
     waits
 }
 
-/// Returns which session of which client this is.
-pub(crate) fn caller(client: &Client<My>) -> (ClientSerial, u64) {
-    (client.serial(), client.session.ended_before)
+/// Notes what a client's statement may leave without a report.
+pub(crate) fn note_caller(client: &Client<My>, server: &mut ServerSession, may: May) {
+    if may.is_none() {
+        return;
+    }
+    let ended_before = client.session.ended_before;
+    match &mut server.caller {
+        Some(caller) if caller.is(client.serial(), ended_before) => caller.may.add(may),
+        other => *other = Some(Caller { client: client.serial(), ended_before, may }),
+    }
 }
 
-/// Makes a server as new for a client's session, where another has called a routine: what that may
-/// have left beside what servers report must not reach the client.
+/// Makes a server as new for a client's session, where the statements of another may have left
+/// something without a report, which must not reach the client.
 pub(crate) fn renew_for(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
-    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
-    if server.session.caller.is_some_and(|other| other != caller(c)) {
+    let Linked { now, client: c, server, ports, core_state } = step.linked(client, conn);
+    let (serial, ended_before) = (c.serial(), c.session.ended_before);
+    let others = server.session.caller.filter(|other| !other.is(serial, ended_before));
+    let Some(caller) = others else { return };
+    if leaves(core_state, c.pool(), caller.may, now) {
         renew(&mut server.session, ports.out(conn));
+        let hidden = &core_state.pool(c.pool()).shared.protocol.hidden;
+        // No transaction begins by that behind a reset.
+        if hidden.takes_wish() {
+            ask_catalog(&mut server.session, ports.out(conn), now);
+        }
+        return;
     }
+    server.session.caller = None;
+}
+
+/// Whether statements have to be taken to have left something without a report, in a pool.
+pub(crate) fn leaves(core_state: &mut CoreState<My>, pool: PoolId, may: May, now: Now) -> bool {
+    let changed = core_state.shared.protocol.views_changed();
+    let pool = core_state.pool(pool);
+    pool.shared.protocol.hidden.matters(may, &pool.settings.options, (changed, now))
 }
 
 /// Has a server that owes nothing make its session as new.
@@ -179,6 +205,26 @@ pub(crate) fn insert_id<'a>(client: &'a mut Client<My>, server: &'a mut Server<M
 pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
     commands::send_text(&mut session.commands, out, insert_id::QUESTION, Purpose::InsertId);
     session.last_client = None;
+}
+
+/// Has KILL hit a statement that does nothing, if it may hit the next one. Returns whether it may.
+pub(crate) fn absorb(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
+    let is_due = std::mem::take(&mut session.is_struck);
+    if is_due {
+        commands::send_text(&mut session.commands, out, b"DO 0", Purpose::Absorb);
+        session.last_client = None;
+    }
+    is_due
+}
+
+/// Asks the catalog for views and triggers that may leave something in a session.
+pub(crate) fn ask_catalog(session: &mut ServerSession, out: &mut Vec<u8>, now: Now) {
+    let text = hidden::QUESTION.as_bytes();
+    commands::send_text(&mut session.commands, out, text, Purpose::Catalog);
+    session.catalog_asked = now;
+    session.last_client = None;
+    // Views that a server cannot read leave warnings.
+    session.leftover = Leftover::Conditions;
 }
 
 /// Gives a server the number that LAST_INSERT_ID() tells.

@@ -74,6 +74,8 @@ pub enum Statement {
     ShowVariables,
     /// SHOW COLLATION.
     ShowCollation,
+    /// The catalog's views and triggers, of which there are none.
+    Catalog,
     /// The values of variables.
     Ask(Vec<String>),
     /// Not a statement.
@@ -111,6 +113,7 @@ fn statement(text: &str) -> Statement {
         ["SHOW", "WARNINGS"] => Statement::ShowWarnings,
         ["SHOW", "SESSION", "VARIABLES", ..] => Statement::ShowVariables,
         ["SHOW", "COLLATION"] => Statement::ShowCollation,
+        ["(SELECT", "CAST('trigger'", ..] => Statement::Catalog,
         ["SELECT", lock] if lock.starts_with("GET_LOCK(") => Statement::GetLock(lock.into()),
         ["SELECT", ref asked @ ..] if asked.iter().all(|word| word.starts_with("@@")) => {
             let names = asked.iter().map(|word| word.trim_matches(['@', ',']).to_owned());

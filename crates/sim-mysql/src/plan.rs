@@ -185,7 +185,7 @@ fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize) -> String {
         "auth = \"trust\"\n[pool]\npool_mode = \"{mode}\"\npool_size = {size}\n\
          min_pool_size = {min}\nreserve_pool_size = {reserve}\nreserve_pool_timeout = \"200ms\"\n\
          server_idle_timeout = \"2s\"\nserver_login_retry = \"50ms\"\n\
-         server_connect_timeout = \"1s\"\nserver_lifetime = \"{lifetime}\"\n\
+         server_connect_timeout = \"2s\"\nserver_lifetime = \"{lifetime}\"\n\
          max_server_statements = {statements}\nbuffer_high = {high}\nbuffer_low = {low}\n\
          [databases.false]\nurl = \"mysql://127.0.0.1:2/\"\n\
          [databases.\"*\"]\nurl = \"mysql://127.0.0.1:1/\"\n"

@@ -200,6 +200,10 @@ impl Session {
                 self.table(&["Variable_name", "Value"], &all, more, reply);
                 return true;
             }
+            Statement::Catalog => {
+                self.table(&["kind", "a", "b"], &[], more, reply);
+                return true;
+            }
             Statement::ShowCollation => {
                 let rows = COLLATIONS.iter().map(|(number, set, name)| {
                     vec![(*name).to_owned(), (*set).to_owned(), number.to_string()]

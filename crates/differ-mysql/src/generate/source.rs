@@ -47,6 +47,8 @@ pub(crate) struct Draft<'a> {
 pub(crate) struct Statement {
     pub(crate) handle: u32,
     pub(crate) parameters: usize,
+    /// Whether each execution has types.
+    pub(crate) is_typed: bool,
     /// The types of the last execution.
     pub(crate) kinds: Vec<u16>,
 }

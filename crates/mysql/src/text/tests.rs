@@ -2,6 +2,7 @@
 
 use super::words::{WORD_BYTES_MAX, WORDS};
 use super::*;
+use crate::insert_id::Uses;
 
 fn of(text: &str) -> Facts {
     facts(text.as_bytes(), Reads::default())
@@ -179,5 +180,39 @@ fn calls_of_functions_of_the_user() {
         (b"SELECT COUNT(*) FROM `t`", false),
     ] {
         assert_eq!(facts(text, multibyte).calls == Calls::Any, due, "{}", text.escape_ascii());
+    }
+}
+
+#[test]
+fn a_quotation_mark_behind_a_backslash() {
+    let text = br#"SELECT "a\", f(5), "b""#;
+    let plain = facts(text, Reads::default());
+    assert_eq!((plain.calls, plain.marks), (Calls::Harmless, Marks::Escaped));
+    let ansi = facts(text, Reads { ansi_quotes: true, ..Reads::default() });
+    assert_eq!(ansi.calls, Calls::Any);
+    let without = facts(br#"SELECT "a\\", "b""#, Reads::default());
+    assert_eq!(without.marks, Marks::None, "all read that alike");
+    for text in [
+        r#"SET sql_mode = 'ANSI_QUOTES'; SELECT "a\", f(5), "b""#,
+        r"SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT 'a\', f(5), ' '",
+        r#"SET STATEMENT sql_mode = 'ANSI_QUOTES' FOR SELECT "a\", f(5), "b""#,
+    ] {
+        assert_eq!(of(text).calls, Calls::Any, "{text}");
+    }
+}
+
+#[test]
+fn what_may_run_triggers_and_what_makes_them() {
+    for text in ["INSERT INTO t SELECT 1", "replace t values (1)", "LOAD DATA INFILE 'x'"] {
+        assert_eq!(of(text).calls, Calls::Fires, "{text}");
+    }
+    assert_eq!(of("UPDATE t SET a = f(5)").calls, Calls::Any);
+    for (text, due) in [
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", Tables::ChangeViews),
+        ("DROP TRIGGER t", Tables::ChangeViews),
+        ("CREATE TABLE t (a INT)", Tables::Change),
+        ("SELECT view FROM t", Tables::Stay),
+    ] {
+        assert_eq!(of(text).tables, due, "{text}");
     }
 }

@@ -16,6 +16,8 @@ pub(super) enum Meaning {
     Verb(Verb),
     /// It may change a table.
     Define,
+    /// The table is a view, or a trigger changes.
+    View,
     /// It may do anything.
     Run,
     /// It runs a procedure.
@@ -92,9 +94,11 @@ pub(super) const WORDS: &[(&str, Meaning)] = &[
     ("statement", Meaning::SetForOne),
     // Servers do not report one that is made of a query.
     ("temporary", Meaning::Pin(Pins::VARIABLES)),
+    ("trigger", Meaning::View),
     ("unlock", Meaning::Verb(Verb::Unlock)),
     ("update", Meaning::Fire),
     ("use", Meaning::Verb(Verb::Use)),
+    ("view", Meaning::View),
     ("warning_count", Meaning::AskBackAsVariable),
     ("warnings", Meaning::AskBackBehind(Verb::Show)),
     ("with", Meaning::Verb(Verb::Select)),

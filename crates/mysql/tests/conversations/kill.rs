@@ -189,7 +189,7 @@ fn a_server_is_left_if_its_kill_is_not_answered() {
         world.log();
         world.silence(false);
         assert_eq!(world.heard(victim), "columns 1, column, row r, end");
-        assert_eq!(world.log(), ["rows:1", "QUIT"], "KILL may come still");
+        assert_eq!(world.log(), ["rows:1", "DO 0", "QUIT"], "KILL may come still");
         assert_eq!(world.query(killer, "ok"), "ok");
         assert_eq!(world.servers(), 1);
     });
@@ -261,5 +261,34 @@ fn nothing_else_is_served() {
             assert_eq!(world.query(client, text), "err 1235 42000", "{text}");
         }
         assert_eq!(world.ask(client, command::STMT_PREPARE, b"KILL 5"), "err 1235 42000");
+    });
+}
+
+#[test]
+fn what_may_be_hit_late_is_a_statement_that_does_nothing() {
+    talk(ONE, |world| {
+        let [victim, killer] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        world.silence(true);
+        world.send(victim, &written(command::QUERY, b"ok"));
+        world.mutes = true;
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        // The reply was on its way when KILL came.
+        world.silence_one(SERVER, false);
+        assert_eq!(world.heard(victim), "ok");
+        world.log();
+        world.send(killer, &written(command::QUERY, b"commit"));
+        world.silence_one(SIDE, false);
+        assert_eq!(world.heard(killer), "ok");
+        let log: Vec<_> = world.log().into_iter().filter(|text| !text.contains("KILL")).collect();
+        assert_eq!(log, ["DO 0", "commit", "QUIT"]);
+        // A client that leaves takes along what may hit the next one.
+        world.silence(true);
+        world.send(victim, &written(command::QUERY, b"ok"));
+        assert_eq!(kill(world, killer, "QUERY", victim), "ok");
+        world.leave(victim);
+        world.log();
+        world.silence(false);
+        assert!(world.log().contains(&"DO 0".to_owned()));
+        assert_eq!(world.query(killer, "ok"), "ok");
     });
 }

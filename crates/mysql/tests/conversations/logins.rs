@@ -69,7 +69,8 @@ fn a_client_without_a_schema_asks_no_server() {
         let tracked = "autocommit,character_set_client,character_set_connection,\
                        character_set_results,collation_connection,lock_wait_timeout,sql_mode,\
                        version";
-        assert_eq!(world.log(), ["RESET".to_owned(), format!("TRACK {tracked}")]);
+        let tracks = format!("TRACK {tracked}");
+        assert_eq!(world.log(), ["RESET", "CATALOG", &tracks]);
     });
 }
 

@@ -17,3 +17,4 @@ mod definitions;
 mod endings;
 mod kill;
 mod insert_id;
+mod hidden;

@@ -539,3 +539,26 @@ fn a_part_of_a_value_that_waits_is_owed_no_reply() {
         assert!(!world.is_open(second));
     });
 }
+
+#[test]
+fn what_closes_a_statement_does_not_come_amid_an_execution() {
+    talk(ONE, |world| {
+        let client = world.client(USUAL, "shop");
+        // A client with something of its own has each PREPARE go to its server.
+        world.query(client, "set:@a get_lock");
+        assert!(prepare(world, client, "ok ?").starts_with("prepared 1"));
+        let prepare = written(command::STMT_PREPARE, b"ok ?");
+        let execute = written(command::STMT_EXECUTE, &execution(1, 1, Some(6)));
+        let both = [prepare, execute].concat();
+        let (begin, rest) = both.split_at(both.len() - 3);
+        world.silence(true);
+        world.send(client, begin);
+        world.log();
+        world.silence(false);
+        world.send(client, rest);
+        let heard = world.heard(client);
+        assert!(heard.starts_with("prepared 2") && heard.ends_with("ok"), "{heard}");
+        let closes = world.log().iter().filter(|line| line.starts_with("CLOSE")).count();
+        assert_eq!(closes, 1);
+    });
+}

@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) mutes: bool,
     /// Whether servers leave in place of an answer to KILL.
     pub(crate) leaves: bool,
+    /// The rows of the catalogs of new servers.
+    pub(crate) catalog: &'static [&'static [&'static str]],
     /// The host that cannot, as it is printed.
     pub(crate) down: &'static str,
 }
@@ -107,6 +109,7 @@ impl World {
             is_mariadb: false,
             mutes: false,
             leaves: false,
+            catalog: &[],
             down: "",
         }
     }
@@ -256,6 +259,12 @@ impl World {
         self.clients[client.0].number
     }
 
+    /// Gives all servers another catalog.
+    pub(crate) fn change_catalog(&mut self, catalog: &'static [&'static [&'static str]]) {
+        self.catalog = catalog;
+        self.servers.iter_mut().for_each(|server| server.model.catalog = catalog);
+    }
+
     /// Has no server prepare anything.
     pub(crate) fn refuse_statements(&mut self) {
         self.servers.iter_mut().for_each(|server| server.model.refuses = true);
@@ -356,6 +365,7 @@ impl World {
                 });
                 let at = self.servers.len() - 1;
                 self.servers[at].model.is_silent = self.mutes;
+                self.servers[at].model.catalog = self.catalog;
                 self.ends.insert(conn, End::Server(at));
                 if !self.connects || host.to_string() == self.down {
                     return self.step(Event::Failed { conn, why: "refused" });

@@ -30,6 +30,7 @@ mod mysql_logins;
 mod mysql;
 mod mysql_client;
 mod mysql_frameworks;
+mod mysql_hidden;
 mod mysql_kill;
 mod mysql_statements;
 mod mysql_untold;
