@@ -56,8 +56,7 @@ impl<P: Protocol> Step<'_, P> {
     pub fn unlink(&mut self, client: Conn, server: Conn) {
         let (c, s) = self.engine.connections.pair(client, server);
         count_transaction(s, self.engine.core_state.pool_in_use(s.pool), self.now);
-        c.link = None;
-        c.cancel_wanted = false;
+        (c.link, c.cancel_wanted) = (None, false);
         (c.read, c.resent) = (None, false);
         if c.waiting_for == WaitingFor::Turn {
             c.waiting_for = WaitingFor::Nothing;
