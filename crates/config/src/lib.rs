@@ -31,6 +31,7 @@ mod tls;
 mod machine;
 mod hba;
 mod general;
+mod general_rules;
 mod pool;
 mod sqlite;
 mod cache;
@@ -55,7 +56,9 @@ mod reference;
 mod tests;
 
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
-pub use crate::choices::{AuthMethod, DriverChoice, LogFormat, LogLevel, Unavailable, Workers};
+pub use crate::choices::{
+    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, Unavailable, Workers,
+};
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;
