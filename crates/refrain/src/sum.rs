@@ -42,7 +42,8 @@ pub(crate) fn counters<P: Parts + Clone>(
     pools.chain(forgotten).collect()
 }
 
-fn add<P: Parts>(sum: &mut PoolView<P>, part: &PoolView<P>) {
+/// Adds a core's part of a pool.
+pub(crate) fn add<P: Parts>(sum: &mut PoolView<P>, part: &PoolView<P>) {
     sum.paused |= part.paused;
     sum.waiting += part.waiting;
     sum.max_wait_us = sum.max_wait_us.max(part.max_wait_us);
