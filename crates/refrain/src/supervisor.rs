@@ -219,6 +219,7 @@ impl Supervisor {
         log::remarks(&remarks, "reload");
         open_log(&new);
         log::set_level(new.general.log_level);
+        log::set_timezone(&new.general.log_timezone);
         self.state.reload(new, setup);
         Ok(())
     }

@@ -6,6 +6,7 @@ pub(crate) mod console;
 mod kernels;
 pub(crate) mod metrics;
 mod log;
+mod statements;
 mod start;
 mod samples;
 mod ini;
