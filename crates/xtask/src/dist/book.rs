@@ -17,7 +17,18 @@ use crate::workspace;
 /// The pages, in the order in which they are read. Decisions follow.
 const PARTS: &[(&str, &[&str])] = &[
     ("Beginning", &["install.md", "coming-from.md", "pgbouncer.md"]),
-    ("Running it", &["config.md", "security.md", "users.md", "hba.md", "hosts.md", "restart.md"]),
+    (
+        "Running it",
+        &[
+            "config.md",
+            "statements.md",
+            "security.md",
+            "users.md",
+            "hba.md",
+            "hosts.md",
+            "restart.md",
+        ],
+    ),
     ("What it does", &["autoprepare.md", "sharing.md", "cache.md", "mysql.md", "sqlite.md"]),
     ("What it does not", &["differences.md", "limits.md"]),
     ("The project", &["CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "BENCHMARKS.md"]),
