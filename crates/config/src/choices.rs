@@ -15,6 +15,18 @@ choice! {
 }
 
 choice! {
+    /// The names by which metrics of pools are told apart.
+    MetricsBy {
+        /// By database and user.
+        Pool = "pool",
+        /// By database.
+        Database = "database",
+        /// Not told apart.
+        Total = "total",
+    }
+}
+
+choice! {
     /// Log format.
     LogFormat {
         /// For people: text and `key=value`.

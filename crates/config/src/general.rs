@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choices::{
-    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, Unavailable,
+    Workers,
 };
 use crate::system::{FileMode, OrBeside, OrSystem, Port};
 use crate::table::table;
-use crate::tls::{SslMode, TlsChoices, TlsCipher, TlsGroup, TlsProtocol};
+use crate::tls::{SslMode, TlsCipher, TlsGroup, TlsProtocol};
+use crate::value::Percent;
 
 table! {
     /// Options of the program as a whole.
@@ -139,6 +141,28 @@ table! {
     dashboard: bool = "true",
         Reload, takes ["false"], not ["on", "1"];
 
+    /// Names by which the metrics of pools are told apart.
+    ///
+    /// `database`: the users of a database count together, so that a scrape of many users stays
+    /// short. `pool`: each user of a database counts alone, which takes about 10 kB of each scrape
+    /// for each. `total`: all pools count together. The console shows each pool in any case.
+    metrics_by: MetricsBy = "database",
+        Reload, takes ["pool", "total"], not ["user", "off"];
+
+    /// Statements that have metrics of their own: those that took most time.
+    ///
+    /// With `0` none has. Their texts are shown without literals, and as far as their 120th
+    /// character.
+    metrics_statements: u32 = "20" ["0" to "1000"],
+        Reload, takes ["0", "100"], not ["-1", "1001", "all"];
+
+    /// Statements of which each thread keeps figures, for `SHOW STATEMENTS` and the metrics.
+    ///
+    /// When one more is run, those that were run least lately make room. A statement takes about
+    /// 1 KiB on each thread that runs it. With `0` nothing is counted.
+    stat_statements_max: u32 = "5000" ["0" to "100000"],
+        Reload, takes ["0", "100"], not ["-1", "100001", "all"];
+
     /// Log format.
     ///
     /// `text` is for people; `json` writes one object per line.
@@ -156,6 +180,40 @@ table! {
     /// the others are counted and told every ten seconds. With `debug` and `trace` each is written.
     log_level: LogLevel = "info",
         Reload, takes ["error", "trace"], not ["verbose"];
+
+    /// Time zone of the times in the log.
+    ///
+    /// `UTC`, `system` for that of the machine, or a name such as `Europe/Berlin`. A name that the
+    /// machine does not know is told in the log, and is UTC.
+    log_timezone: String = "UTC",
+        Reload, takes ["system", "Europe/Berlin"], not [];
+
+    /// Time from which on the log tells each command of a statement that took as long.
+    ///
+    /// The line has the time, the statement's number in `SHOW STATEMENTS`, and its text without
+    /// literals. A simple query that is not prepared is told without its text. For PostgreSQL.
+    log_min_duration_statement: Option<Duration> = "never" ["0ms" to "30d"],
+        Reload, takes ["0ms", "250ms"], not ["250", "31d", "-1"];
+
+    /// Time from which on the log tells some of the commands that took as long.
+    ///
+    /// `log_statement_sample_rate` says how many.
+    log_min_duration_sample: Option<Duration> = "never" ["0ms" to "30d"],
+        Reload, takes ["0ms", "10ms"], not ["250", "31d", "-1"];
+
+    /// Part of the commands of `log_min_duration_sample` that the log tells.
+    log_statement_sample_rate: Percent = "100%" ["0%" to "100%"],
+        Reload, takes ["1%"], not ["0.5", "101%"];
+
+    /// Whether the log gets a line of statistics at the end of each `stats_period`.
+    log_stats: bool = "true",
+        Reload, takes ["false"], not ["yes", "1"];
+
+    /// Time over which statistics are taken, for averages of the console and for the log.
+    ///
+    /// An average covers the period before and the one under way.
+    stats_period: Duration = "1min" ["1s" to "1d"],
+        Reload, takes ["10s"], not ["0s", "2d", "60", "never"];
 
     /// File to which the log is written, besides standard error.
     ///
@@ -436,69 +494,4 @@ table! {
     /// Above this limit, Refrain drops texts that no client and no server uses any more.
     max_statement_bytes: usize = "64MiB" ["64KiB" to "64GiB"],
         Reload, takes ["1GiB", "1048576"], not ["1KiB", "64MB"];
-}
-
-impl General {
-    /// Returns the broken rules beyond bounds: the option that breaks a rule, and the rule.
-    pub(crate) fn conflicts(&self) -> Vec<(&'static str, &'static str)> {
-        let is_used = self.client_tls_sslmode != SslMode::Disable;
-        let is_verifying = self.client_tls_sslmode.is_verifying();
-        let hba = (self.hba.is_some(), self.hba_file.is_some());
-        [
-            (
-                !self.listen.is_empty() || self.unix_socket_dir.is_some(),
-                "listen",
-                "must name at least one address, unless unix_socket_dir is set",
-            ),
-            (hba != (true, true), "hba", "cannot stand beside hba_file"),
-            (
-                hba != (false, false) || self.auth != AuthMethod::Hba,
-                "auth",
-                "needs the rules: set hba or hba_file",
-            ),
-            (
-                self.ident.is_none() || self.ident_file.is_none(),
-                "ident",
-                "cannot stand beside ident_file",
-            ),
-            (
-                !is_used || self.client_tls_cert_file.is_some(),
-                "client_tls_cert_file",
-                "is missing: client_tls_sslmode needs a certificate",
-            ),
-            (
-                !is_used || self.client_tls_key_file.is_some(),
-                "client_tls_key_file",
-                "is missing: client_tls_sslmode needs the certificate's key",
-            ),
-            (
-                !is_verifying || self.client_tls_ca_file.is_some(),
-                "client_tls_ca_file",
-                "is missing: client_tls_sslmode needs authorities to verify with",
-            ),
-            (
-                self.client_tls_crl_file.is_none() || self.client_tls_ca_file.is_some(),
-                "client_tls_ca_file",
-                "is missing: client_tls_crl_file is of the authorities there",
-            ),
-            (
-                !self.client_tls_protocols.is_empty(),
-                "client_tls_protocols",
-                "must name at least one version",
-            ),
-        ]
-        .into_iter()
-        .filter(|(holds, ..)| !holds)
-        .map(|(_, name, rule)| (name, rule))
-        .collect()
-    }
-
-    /// Returns the choices of handshakes with clients.
-    pub fn client_tls_choices(&self) -> TlsChoices {
-        TlsChoices {
-            protocols: self.client_tls_protocols.clone(),
-            ciphers: self.client_tls_ciphers.clone(),
-            groups: self.client_tls_groups.clone(),
-        }
-    }
 }

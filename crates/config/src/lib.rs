@@ -31,6 +31,7 @@ mod tls;
 mod machine;
 mod hba;
 mod general;
+mod general_rules;
 mod pool;
 mod sqlite;
 mod cache;
@@ -59,7 +60,8 @@ mod tests;
 pub use crate::assign::Assignment;
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::choices::{
-    AuthMethod, DriverChoice, LogFormat, LogLevel, PgBouncerVersion, Unavailable, Workers,
+    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, Unavailable,
+    Workers,
 };
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};

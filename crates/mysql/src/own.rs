@@ -86,7 +86,7 @@ fn take_catalog(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) {
     if pool.shared.protocol.hidden.learn(catalog, asked) {
         let told = "the pool's user cannot see all triggers (GRANT TRIGGER): servers are reset \
                     behind each text that may run one, unless untold_changes is ignore";
-        step.note_pool(id, Level::Warn, DisconnectReason::Settings, told.to_owned());
+        step.log().note_pool(id, Level::Warn, DisconnectReason::Settings, told.to_owned());
     }
 }
 

@@ -39,6 +39,7 @@ pub use refrain_cache::{Bug as CacheBug, Figures as CacheFigures, Stats as Cache
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
 pub use results::repeats::Repeated;
 pub use results::store::Flush;
+pub use results::texts::without_literals;
 pub use state::parts::{
     Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
     Shared, Snapshot, Transfer,
@@ -46,9 +47,7 @@ pub use state::parts::{
 pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
-pub use step::view::{
-    advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge, statement_clients,
-    statements,
-};
+pub use step::statement_views::{CoreStatementsView, core_statements, statements, statements_at};
+pub use step::view::{advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge};
 pub use users::bug::Bug as UserBug;
 pub use users::known::{KnownUser, LookupStats};

@@ -239,10 +239,12 @@ pub enum News {
     PoolFull,
     /// The clients of such a pool wait no longer.
     PoolFullOver,
+    /// A command took as long as the log is to tell.
+    Duration,
 }
 
 impl News {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::ClientLogin,
         Self::ServerLogin,
         Self::ServerFound,
@@ -250,6 +252,7 @@ impl News {
         Self::ServerEvicted,
         Self::PoolFull,
         Self::PoolFullOver,
+        Self::Duration,
     ];
 
     /// Returns the key that stands in the log.
@@ -262,6 +265,7 @@ impl News {
             Self::ServerEvicted => "server_evicted",
             Self::PoolFull => "pool_full",
             Self::PoolFullOver => "pool_full_over",
+            Self::Duration => "duration",
         }
     }
 
@@ -276,6 +280,7 @@ impl News {
             Self::ServerEvicted => "a server was closed to make room for another pool",
             Self::PoolFull => "clients wait, because a limit of servers is reached",
             Self::PoolFullOver => "clients no longer wait because of a limit of servers",
+            Self::Duration => "duration",
         })
     }
 }

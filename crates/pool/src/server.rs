@@ -100,6 +100,8 @@ pub struct Server<P: Parts> {
     pub(crate) since: Now,
     /// When the request under way began, or when the last request ended.
     pub(crate) asked: Now,
+    /// When the last command was complete.
+    completed: Now,
     /// When the server is too old.
     pub(crate) expires: Now,
     /// The protocol's part of the session.
@@ -137,6 +139,7 @@ impl<P: Parts> Server<P> {
             connected: now,
             since: now,
             asked: now,
+            completed: now,
             expires: Now(u64::MAX),
             session,
         }
@@ -246,6 +249,13 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub fn request_begins(&mut self, now: Now) {
         self.asked = now;
+    }
+
+    /// Notes that the server has completed a command of a request. Returns the microseconds since
+    /// the request was sent, or since the command before it was complete.
+    #[inline]
+    pub fn command_ends(&mut self, now: Now) -> u64 {
+        now.since(std::mem::replace(&mut self.completed, now).max(self.asked))
     }
 
     /// Notes that the server has answered a request. Returns the microseconds that the request

@@ -42,7 +42,8 @@ pub(crate) fn counters<P: Parts + Clone>(
     pools.chain(forgotten).collect()
 }
 
-fn add<P: Parts>(sum: &mut PoolView<P>, part: &PoolView<P>) {
+/// Adds a core's part of a pool.
+pub(crate) fn add<P: Parts>(sum: &mut PoolView<P>, part: &PoolView<P>) {
     sum.paused |= part.paused;
     sum.active += part.active;
     sum.waiting += part.waiting;

@@ -7,8 +7,8 @@
 //! differ only in their literals; [`reads`] why a statement is not a read, or its result not to be
 //! kept; [`writes`] and [`effect`] what it may write, and [`hidden`] what it may run that it does
 //! not name; [`moments`] which values depend on the present; [`comments`] what a text is without
-//! its comments and [`hint`] what they ask of the result cache; [`lex`] gives PostgreSQL's own
-//! token boundaries.
+//! its comments, [`literals`] without its data, and [`hint`] what comments ask of the result cache;
+//! [`lex`] gives PostgreSQL's own token boundaries.
 //!
 //! Why: in transaction pooling a server session goes from client to client, and the SQL text is all
 //! that a proxy sees of a client's changes to the session.

@@ -6,8 +6,8 @@
 use crate::comments::without_comments;
 use crate::lex::{Lexer, TokenKind};
 
-/// Returns a text with a question mark for each literal, and without its comments. The rest behind
-/// a quote that is never closed is left out.
+/// Returns a text with `''` for each string and `0` for each number, and without its comments. The
+/// rest behind a quote that is never closed is left out.
 pub fn without_literals(text: &[u8]) -> Vec<u8> {
     let text = without_comments(text, false);
     let mut bytes = Vec::with_capacity(text.len());
@@ -18,9 +18,9 @@ pub fn without_literals(text: &[u8]) -> Vec<u8> {
         bytes.extend_from_slice(match token.kind {
             // SQLite's `?1`: a parameter.
             TokenKind::Integer if is_behind_mark => before,
-            TokenKind::BitText | TokenKind::Integer | TokenKind::Decimal => b"?",
+            TokenKind::Integer | TokenKind::Decimal => b"0",
             TokenKind::Unterminated => "…".as_bytes(),
-            kind if kind.is_text() => b"?",
+            kind if kind == TokenKind::BitText || kind.is_text() => b"''",
             _ => token.of(&text),
         });
     }
@@ -36,15 +36,15 @@ mod tests {
         let of = |text: &str| String::from_utf8(without_literals(text.as_bytes())).unwrap();
         assert_eq!(
             of("select a1 from t where b = 'x''y' and c=$1"),
-            "select a1 from t where b = ? and c=$1"
+            "select a1 from t where b = '' and c=$1"
         );
-        assert_eq!(of("create user u password E'a\\'b'"), "create user u password ?");
+        assert_eq!(of("create user u password E'a\\'b'"), "create user u password ''");
         assert_eq!(
             of("select -1.5e3, B'01', $q$it's$q$, U&'d' /* for 'ann' */"),
-            "select -?, ?, ?, ?"
+            "select -0, '', '', ''"
         );
         assert_eq!(of("select \"col 1\" -- 'ann'"), "select \"col 1\"");
-        assert_eq!(of("select ?1, 'b'2 where a = 1"), "select ?1, ?? where a = ?");
+        assert_eq!(of("select ?1, 'b'2 where a = 1"), "select ?1, ''0 where a = 0");
         assert_eq!(of("set x = 'never closed"), "set x = …");
         assert_eq!(of("/* 'ann' */ set x = $$no"), "set x = …");
     }

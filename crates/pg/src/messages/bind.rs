@@ -76,14 +76,10 @@ impl Link<'_> {
         let of_unnamed = (from.is_none() || bind.statement.is_empty()).then_some(bind.portal);
         self.pipe.server.session.statements.bind(of_unnamed, from);
         self.send_bind(message, &bind, &cached, called);
-        let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward)
-            .about(cached.statement.id);
-        self.pipe.owe(entry.called(bind.statement));
-        self.client.session.portals.set(
-            bind.portal,
-            portal,
-            self.pipe.server.session.outstanding.segment(),
-        );
+        let entry = OutstandingRequest::new(RequestKind::Bind, ReplyAction::Forward);
+        self.pipe.owe(entry.about(cached.statement.id).called(bind.statement));
+        let segment = self.pipe.server.session.outstanding.segment();
+        self.client.session.portals.set(bind.portal, portal, segment);
         Ok(self.pass_missing(message))
     }
 }

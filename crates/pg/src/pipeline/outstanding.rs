@@ -151,10 +151,8 @@ impl Outstanding {
     #[inline]
     pub(crate) fn push(&mut self, entry: OutstandingRequest) -> (Seq, Option<FakeReply>) {
         let seq = self.head + self.entries.len() as u64;
-        self.open = match entry.kind {
-            mark if mark.is_mark() => self.open,
-            kind => !kind.ends_segment(),
-        };
+        let kind = entry.kind;
+        self.open = if kind.is_mark() { self.open } else { !kind.ends_segment() };
         if entry.traits.contains(Traits::BEGINS) {
             self.begins = self.sent;
         }
@@ -209,10 +207,8 @@ impl Outstanding {
     /// True if the turn of a fake reply, or of a mark, has come.
     #[inline]
     pub(crate) fn is_fake_due(&self) -> bool {
-        let due = |entry: &OutstandingRequest| {
-            matches!(entry.action, ReplyAction::Fake(_)) || entry.kind.is_mark()
-        };
-        self.entries.front().is_some_and(due)
+        let Some(entry) = self.entries.front() else { return false };
+        matches!(entry.action, ReplyAction::Fake(_)) || entry.kind.is_mark()
     }
 
     /// Takes the next fake reply, if the client is to get it now.
@@ -435,11 +431,9 @@ impl Outstanding {
     /// Returns the proof that this server may go to another client, or `None` while it may not.
     #[inline]
     pub(crate) fn quiescent(&self) -> Option<Quiescent> {
-        let quiet = self.entries.is_empty()
-            && !self.open
-            && self.status == Status::Idle
-            && self.copying == Copying::No;
-        quiet.then_some(Quiescent(()))
+        let owes = !self.entries.is_empty() || self.open;
+        let is_amid = self.status != Status::Idle || self.copying != Copying::No;
+        (!owes && !is_amid).then_some(Quiescent(()))
     }
 }
 

@@ -10,6 +10,7 @@ use refrain_sql::{Tag, Traits};
 use crate::pipeline::evidence::{self, CallsOutcome};
 use crate::pipeline::outstanding::{OutstandingRequest, Seq};
 use crate::relay::beside::{may_be_temporary, stands_apart};
+use crate::relay::figures::count_command;
 use crate::relay::pipe::Pipeline;
 use crate::state::client::ClientSession;
 use crate::state::client::pins::{ClientPins, Pins};
@@ -27,10 +28,13 @@ pub(crate) fn completed(
     seq: Seq,
     body: &[u8],
 ) {
-    let tag = refrain_sql::tag(read::command_tag(body));
-    let evidence = &mut session.evidence;
-    evidence.completed(seq, || evidence::outcome(read::command_tag(body)));
-    if tag == Tag::Ddl && refrain_sql::changes_code(read::command_tag(body)) {
+    let words = read::command_tag(body);
+    if entry.action.is_for_client() {
+        count_command(pipe, &mut session.statements, entry, words);
+    }
+    let tag = refrain_sql::tag(words);
+    session.evidence.completed(seq, || evidence::outcome(words));
+    if tag == Tag::Ddl && refrain_sql::changes_code(words) {
         pipe.pool().shared.protocol.change_code();
     }
     if session.reading.is_barred_by(seq) {
@@ -40,6 +44,21 @@ pub(crate) fn completed(
     if !(plain && entry.traits.is_empty()) && entry.action.is_for_client() {
         completed_specially(pipe, session, tag, entry.traits);
         pipe.server.session.outstanding.may_end_transaction(seq);
+    }
+}
+
+/// Notes that a portal has returned as many rows as the client wanted, and has more.
+#[cold]
+pub(crate) fn suspended(
+    pipe: &mut Pipeline<'_>,
+    session: &mut ClientSession,
+    entry: &OutstandingRequest,
+) {
+    count_command(pipe, &mut session.statements, entry, b"");
+    // The portal is not complete, but calls for its rows so far have taken effect: a lock, a
+    // setting.
+    if !entry.traits.is_empty() {
+        completed_specially(pipe, session, Tag::Select, entry.traits);
     }
 }
 

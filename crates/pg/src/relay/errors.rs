@@ -23,6 +23,7 @@ use crate::pipeline::outstanding::{
 use crate::pipeline::purposes::{OwnError, Unasked};
 use crate::relay::beside::role_may_be_back;
 use crate::relay::effects::{passed_barrier, pin};
+use crate::relay::figures::count_error;
 use crate::relay::link::{Link, for_client_statement};
 use crate::relay::look::look_again;
 use crate::relay::pipe::Pipeline;
@@ -138,6 +139,7 @@ impl Link<'_> {
         }
         learn(&mut self.pipe, &mut self.client.session.statements, &failed.entry, fields);
         learn_end(&mut self.pipe, &mut self.client.session, failed, fields, name.as_ref());
+        count_error(&mut self.pipe, &failed.entry);
         self.answer_error(failed, words, name.as_deref())
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod resend;
 pub(crate) mod follow;
 pub(crate) mod restore;
 pub(crate) mod beside;
+pub(crate) mod figures;
 pub(crate) mod effects;
 pub(crate) mod learn;
 pub(crate) mod look;

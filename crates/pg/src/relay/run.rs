@@ -32,12 +32,6 @@ pub(crate) struct Ran {
     pub(crate) unnamed: bool,
 }
 
-/// Notes that the server has bound the values of an autoprepared statement: from now on it runs.
-pub(crate) fn run_is_bound(server: &mut ServerSession) {
-    server.front.run.bind();
-    server.front.unnamed.answer();
-}
-
 /// Holds a reply back if it is not known yet that no error follows; true if so. The reply is the
 /// first `length` bytes of `input`.
 pub(crate) fn hold_back(

@@ -10,14 +10,13 @@
 use refrain_pg_wire::Header;
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::tag::back;
-use refrain_sql::Tag;
 
 use crate::pipeline::outstanding::{
     FakeReply, OutstandingRequest, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, Rows, Unasked};
 use crate::relay::described::{described, parameters_described, refuse_behind};
-use crate::relay::effects::{completed, completed_specially, function_called};
+use crate::relay::effects::{completed, function_called, suspended};
 use crate::relay::follow::sync_settings_row;
 use crate::relay::knowledge::settings_are_reported;
 use crate::relay::link::{Link, for_client_statement};
@@ -27,9 +26,7 @@ use crate::relay::reports::{
     read_settings_ends, read_settings_row, restores, take_reported, tell_report,
 };
 use crate::relay::restore::{restore_again, restore_settings_behind, restored, tell_settings};
-use crate::relay::run::{
-    held_notices, held_replies, hold_back, hold_notice_back, run_ends, run_is_bound,
-};
+use crate::relay::run::{held_notices, held_replies, hold_back, hold_notice_back, run_ends};
 use crate::relay::turn::drop_answered_parse;
 use crate::relay::unnamed_run::{hold_parameters, run_is_described, unnamed_ends};
 use crate::relay::words::Words;
@@ -162,7 +159,10 @@ impl<'a> Reader<'a> for Link<'a> {
         let status = Status::read(body)?;
         let settled = self.pipe.server.session.outstanding.settle(back::READY_FOR_QUERY)?;
         take_reported(self.client.conn(), &mut self.pipe, &mut self.client.session);
-        self.note_own_write();
+        if self.pipe.server.session.transaction.is_writing() {
+            // From now on the client reads what it has written, where replies are kept.
+            self.client.session.results.note_write(self.pipe.now);
+        }
         self.pipe.becomes_ready(status);
         if status == Status::Idle {
             let outstanding = &self.pipe.server.session.outstanding;
@@ -202,8 +202,10 @@ impl<'a> Reader<'a> for Link<'a> {
             _ => {
                 let pool = self.pipe.core_state.pool_in_use(self.pipe.server.pool());
                 let took = pool.request_over(self.client, self.pipe.server, self.pipe.now);
-                run_ends(&mut self.pipe, took);
-                unnamed_ends(&mut self.pipe, &mut self.client.session, took);
+                if self.pipe.server.session.front.segment_ends() {
+                    run_ends(&mut self.pipe, took);
+                    unnamed_ends(&mut self.pipe, &mut self.client.session, took);
+                }
                 if let Some(read) = self.client.session.read.take() {
                     read.learn_cost(took, self.client.session.read_bytes + run.at as u64);
                 }
@@ -221,25 +223,10 @@ impl<'a> Reader<'a> for Link<'a> {
     ) -> Result<(), Halt> {
         let settled = self.pipe.server.session.outstanding.settle(tag)?;
         self.look_into(tag, &settled, body);
-        if tag == back::BIND_COMPLETE {
-            self.release_notices(run);
-        }
         // Replies to an extended query that a query string would not bring, or would bring later.
-        let unsaid = match tag {
-            back::NO_DATA => settled.entry.action == ReplyAction::Rows,
-            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => hold_back(
-                &mut self.pipe.server.session,
-                &settled.entry,
-                &run.input[run.at..],
-                length,
-            ),
-            back::PARAMETER_DESCRIPTION => hold_parameters(
-                &mut self.pipe.server.session,
-                &settled.entry,
-                &run.input[run.at..][..length],
-            ),
-            _ => false,
-        };
+        let watched = self.pipe.server.session.front.is_watched();
+        let unsaid = watched && self.holds_back(run, tag, length, &settled.entry)
+            || tag == back::NO_DATA && settled.entry.action == ReplyAction::Rows;
         let described = settled.entry.kind == RequestKind::DescribeStatement && settled.done;
         if tag == back::COMMAND_COMPLETE && !unsaid || described {
             self.release(run);
@@ -293,15 +280,6 @@ impl<'a> Reader<'a> for Link<'a> {
 }
 
 impl Link<'_> {
-    /// Notes that a client's write is over, where replies are kept: from now on the client reads
-    /// what it has written.
-    #[inline]
-    fn note_own_write(&mut self) {
-        if self.pipe.server.session.transaction.is_writing() {
-            self.client.session.results.note_write(self.pipe.now);
-        }
-    }
-
     /// Sends the client the fake reply to its query: the server has run the one in its place.
     fn answered_there(&mut self, made: FakeReply) {
         if made == FakeReply::DeallocateAll {
@@ -329,6 +307,30 @@ fn may_pass(pipe: &Pipeline<'_>, tag: u8) -> Goes {
 }
 
 impl Link<'_> {
+    /// Handles a reply to a statement that runs in place of a text. True if the reply is held back.
+    #[inline(never)]
+    fn holds_back(
+        &mut self,
+        run: &mut ServerInput<'_>,
+        tag: u8,
+        length: usize,
+        entry: &OutstandingRequest,
+    ) -> bool {
+        let (server, reply) = (&mut self.pipe.server.session, &run.input[run.at..]);
+        match tag {
+            back::BIND_COMPLETE => {
+                server.front.values_are_bound();
+                self.release_notices(run);
+                false
+            }
+            back::ROW_DESCRIPTION | back::COMMAND_COMPLETE => {
+                hold_back(server, entry, reply, length)
+            }
+            back::PARAMETER_DESCRIPTION => hold_parameters(server, entry, &reply[..length]),
+            _ => false,
+        }
+    }
+
     /// Sends the replies of an autoprepared statement that were held back until it was known that
     /// no error follows.
     #[inline]
@@ -391,53 +393,25 @@ impl Link<'_> {
     /// Learns from the contents of a reply: what a command did, what a statement returns.
     #[inline]
     fn look_into(&mut self, tag: u8, settled: &Settled, body: &[u8]) {
-        match (tag, settled.entry.kind) {
-            (back::COMMAND_COMPLETE, _) => completed(
-                &mut self.pipe,
-                &mut self.client.session,
-                &settled.entry,
-                settled.seq,
-                body,
-            ),
-            (back::FUNCTION_CALL_RESPONSE, _) => {
-                function_called(&mut self.client.session, settled.seq, body)
-            }
-            // The portal is not complete, but calls for its rows so far have taken effect: a lock,
-            // a setting.
-            (back::PORTAL_SUSPENDED, _) if !settled.entry.traits.is_empty() => {
-                completed_specially(
-                    &mut self.pipe,
-                    &mut self.client.session,
-                    Tag::Select,
-                    settled.entry.traits,
-                );
-            }
+        let (pipe, session) = (&mut self.pipe, &mut self.client.session);
+        let Settled { entry, seq, .. } = settled;
+        match (tag, entry.kind) {
+            (back::COMMAND_COMPLETE, _) => completed(pipe, session, entry, *seq, body),
+            (back::FUNCTION_CALL_RESPONSE, _) => function_called(session, *seq, body),
+            (back::PORTAL_SUSPENDED, _) => suspended(pipe, session, entry),
             (back::PARSE_COMPLETE, _) => {
-                let id = settled.entry.statement;
-                for_client_statement(&mut self.client.session.statements, id, |statement| {
+                for_client_statement(&mut session.statements, entry.statement, |statement| {
                     statement.held.cached().accept()
                 });
             }
-            (back::BIND_COMPLETE, _) => run_is_bound(&mut self.pipe.server.session),
-            (back::PARAMETER_DESCRIPTION, _) => parameters_described(&mut self.pipe, body),
+            (back::BIND_COMPLETE, _) => pipe.server.session.front.binds(entry.statement),
+            (back::PARAMETER_DESCRIPTION, _) => parameters_described(pipe, body),
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribeStatement) => {
-                run_is_described(&mut self.pipe.server.session);
-                described(
-                    &mut self.pipe,
-                    &mut self.client.session,
-                    &settled.entry,
-                    settled.seq,
-                    body,
-                );
+                run_is_described(&mut pipe.server.session);
+                described(pipe, session, entry, *seq, body);
             }
             (back::ROW_DESCRIPTION | back::NO_DATA, RequestKind::DescribePortal) => {
-                described(
-                    &mut self.pipe,
-                    &mut self.client.session,
-                    &settled.entry,
-                    settled.seq,
-                    body,
-                );
+                described(pipe, session, entry, *seq, body);
             }
             _ => {}
         }

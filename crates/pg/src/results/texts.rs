@@ -124,6 +124,19 @@ pub(crate) fn canonical_of(seed: &Seed, text: impl AsRef<[u8]>) -> Box<[u8]> {
     canonical(&text, &spans).into()
 }
 
+/// Returns a text for people to look at, with literals of no meaning and without comments. A rule
+/// of the cache for that text is one for this.
+pub fn without_literals(text: &[u8]) -> String {
+    let bare = without_comments(text.trim_ascii(), false);
+    let mut spans = Vec::new();
+    let found = normalize::normalize(&bare, &Seed::default(), LITERALS_MAX, &mut spans);
+    let shown = match found {
+        Ok(_) => canonical(&bare, &spans),
+        Err(_) => refrain_sql::literals::without_literals(&bare),
+    };
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 /// Whether a literal of a text may name a moment that depends on the present.
 pub(crate) fn name_moment(text: &[u8], seed: &Seed) -> bool {
     let mut spans = Vec::new();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use refrain_cache::Waiter;
 
 use refrain_pool::Now;
+use refrain_pool::figures::StatementFigures;
 use refrain_sql::normalize::Span;
 
 use crate::ground::ids::EnvId;
@@ -18,6 +19,10 @@ use crate::statements::of_core::CoreStatements;
 pub struct CorePart {
     /// The statements this core knows.
     pub(crate) statements: CoreStatements,
+    /// Figures of the statements that have run.
+    pub(crate) figures: StatementFigures,
+    /// The least time, in microseconds, of a command that the log may tell of.
+    pub(crate) told_from_us: u64,
     /// The settings this core knows.
     pub(crate) interned_settings: InternedSettings,
     /// No settings at all.
@@ -39,11 +44,15 @@ pub struct CorePart {
 
 impl CorePart {
     /// Makes the part of a core that has seen nothing yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(shared: &SharedPart) -> Self {
         let mut interned_settings = InternedSettings::default();
         let nothing = interned_settings.intern(SettingsMut::default(), |_| Arc::new(EnvId::of(0)));
+        let mut figures = StatementFigures::default();
+        figures.limit(shared.figures_max());
         Self {
             statements: CoreStatements::default(),
+            figures,
+            told_from_us: shared.durations().least_us(),
             interned_settings,
             nothing,
             scratch: Vec::new(),
@@ -63,6 +72,12 @@ impl CorePart {
     /// Returns settings of a parse environment, if this core knows any.
     pub(crate) fn settings_of(&self, env: EnvId) -> Option<Arc<Settings>> {
         self.interned_settings.of(env)
+    }
+
+    /// Follows options about statements that may have changed.
+    pub(crate) fn follow(&mut self, shared: &SharedPart) {
+        self.figures.limit(shared.figures_max());
+        self.told_from_us = shared.durations().least_us();
     }
 
     /// Forgets statements and settings that are not used any more.

@@ -94,8 +94,8 @@ impl Parts for Pg {
         ServerSession::new(&core.nothing, now)
     }
 
-    fn core(_shared: &SharedPart) -> CorePart {
-        CorePart::new()
+    fn core(shared: &SharedPart) -> CorePart {
+        CorePart::new(shared)
     }
 
     fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {

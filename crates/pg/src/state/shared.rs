@@ -1,7 +1,7 @@
 //! PostgreSQL's part of what the cores share: statements, credentials, environments, schemas.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_cache::Bug as CacheBug;
@@ -12,6 +12,7 @@ use refrain_pool::seed::seed;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Credential, ITERATIONS, Like, Password, Seed as AuthSeed, StoredSecret};
+use crate::ground::durations::LoggedDurations;
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::reads::answers::Answers;
@@ -54,6 +55,10 @@ pub struct SharedPart {
     pub(crate) replications: Starts,
     /// The cancel keys of clients, if other processes serve the same clients.
     pub(crate) peer_keys: Arc<PeerKeys>,
+    /// Statements of which a core has figures, at most.
+    figures_max: AtomicUsize,
+    /// The commands that the log tells of because of their time.
+    durations: Mutex<LoggedDurations>,
 }
 
 impl SharedPart {
@@ -71,6 +76,8 @@ impl SharedPart {
             places: Arc::default(),
             replications: Starts::default(),
             peer_keys: Arc::default(),
+            figures_max: AtomicUsize::new(options.general.stat_statements_max as usize),
+            durations: Mutex::new(LoggedDurations::of(&options.general)),
             registry: Registry::new(u64::from_le_bytes(nonce), seed),
             credentials: Mutex::default(),
             environments: Mutex::default(),
@@ -107,6 +114,18 @@ impl SharedPart {
         }
         drop(hba);
         self.results.configure(options);
+        self.figures_max.store(options.general.stat_statements_max as usize, Relaxed);
+        *lock(&self.durations) = LoggedDurations::of(&options.general);
+    }
+
+    /// Returns the greatest number of statements of which a core has figures.
+    pub(crate) fn figures_max(&self) -> usize {
+        self.figures_max.load(Relaxed)
+    }
+
+    /// Returns which commands the log tells of because of their time.
+    pub(crate) fn durations(&self) -> LoggedDurations {
+        *lock(&self.durations)
     }
 
     /// Forgets unused environments and schemas.

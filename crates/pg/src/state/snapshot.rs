@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use refrain_cache::EntryView;
 use refrain_config::PoolRule;
+use refrain_pool::figures::SumOfFigures;
 use refrain_sql::reads::{Objection, may_be_read};
 
 use crate::ground::stats::RuleCounts;
@@ -174,7 +175,7 @@ pub struct StatementView {
     pub database: Arc<str>,
     /// The pool it belongs to.
     pub user: Arc<str>,
-    /// Its text.
+    /// Its text, with literals of no meaning.
     pub text: String,
     /// The OIDs that its Parse gave.
     pub parameter_types: Vec<u32>,
@@ -195,24 +196,26 @@ pub struct StatementView {
     pub repeated_us: u64,
     /// Whether it is a read: `yes`, `no` with the reason, `asked`, or `unknown`.
     pub read: String,
+    /// Its calls, rows, errors and times, if the cores were asked.
+    pub figures: SumOfFigures,
 }
 
 impl StatementView {
-    /// Makes the view of a statement, as of this count of schema changes.
-    pub fn of(
+    /// Makes the view of a statement of a database and user, with this text, as of this count of
+    /// schema changes.
+    pub(crate) fn of(
         statement: &Statement,
-        database: Arc<str>,
-        user: Arc<str>,
+        text: String,
+        (database, user): (Arc<str>, Arc<str>),
         schema_changes: u64,
     ) -> Self {
-        let (text, types) =
-            refrain_pg_wire::frame::split_text(statement.tail()).unwrap_or((statement.tail(), &[]));
+        let types = statement.parameters();
         let (clients, servers, uses) = statement.counts();
         Self {
             id: statement.id,
             database,
             user,
-            text: String::from_utf8_lossy(text).into_owned(),
+            text,
             parameter_types: types
                 .get(2..)
                 .unwrap_or(&[])
@@ -227,6 +230,32 @@ impl StatementView {
             bytes: statement.bytes() as u64,
             repeated_us: statement.repeated_us() * PERIOD,
             read: read(statement, schema_changes),
+            figures: SumOfFigures::default(),
+        }
+    }
+
+    /// Makes the view of the statements of a pool that are not known, under these words.
+    pub(crate) fn of_others(
+        database: &Arc<str>,
+        user: &Arc<str>,
+        words: &str,
+        figures: SumOfFigures,
+    ) -> Self {
+        Self {
+            id: 0,
+            database: database.clone(),
+            user: user.clone(),
+            text: words.to_owned(),
+            parameter_types: Vec::new(),
+            clients: 0,
+            servers: 0,
+            uses: figures.counts.calls,
+            shared: 0,
+            generation: 0,
+            bytes: 0,
+            repeated_us: 0,
+            read: "unknown".to_owned(),
+            figures,
         }
     }
 }

@@ -21,5 +21,6 @@ pub(crate) mod serving;
 pub(crate) mod server_input;
 mod console;
 pub(crate) mod view;
+pub(crate) mod statement_views;
 pub(crate) mod check;
 pub(crate) mod protocol;

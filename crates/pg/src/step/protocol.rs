@@ -109,6 +109,7 @@ impl Background for Pg {
         if sweep {
             core_state.protocol.sweep();
         }
+        core_state.protocol.follow(&core_state.shared.protocol);
         let shared = &core_state.shared;
         let registry = &shared.protocol.registry;
         if registry.due(step.now, shared.options().general.max_statement_bytes / 2) {

@@ -119,7 +119,7 @@ impl Relayed<'_, '_> {
         if fatal {
             let (level, cause) = (Level::Warn, DisconnectReason::ServerGone);
             self.step.part(self.client, self.server);
-            self.step.note_client(self.client, level, cause, String::new());
+            self.step.log().note_client(self.client, level, cause, String::new());
             self.step.remove_client(self.client, false);
             self.lose_server(cause);
             return (used, true);

@@ -259,8 +259,7 @@ impl Step<'_, '_> {
             return;
         }
         let (pinned, partial) = (!c.session.pins.is_empty(), c.inbox.rest > 0);
-        let hidden = c.session.settings.are_hidden();
-        let looks = c.session.suspicion.is_due();
+        let (hidden, looks) = (c.session.settings.are_hidden(), c.session.suspicion.is_due());
         let checking = c.session.login.is_checking();
         let pool = pipe.core_state.pool_in_use(pipe.server.pool());
         let (mode, removed) = (pool.settings.options.pool_mode, pool.is_removed());

@@ -20,40 +20,20 @@ use crate::results::texts;
 use crate::results::topics::table_of;
 use crate::settings::session::Settings;
 use crate::state::client::ClientSession;
-use crate::state::parts::{Engine, Pool, PoolShared, Shared};
+use crate::state::parts::{Pool, PoolShared, Shared};
 use crate::state::replication::{Relay, Replication};
 use crate::state::server::ServerSession;
 use crate::state::snapshot::{
     CacheRuleRow, CacheVerdict, CachedReply, ClientSessionView, HbaRow, Kept, NormalizedQueryRow,
-    RepeatedRow, ServerSessionView, StatementView, TextVerdict,
+    RepeatedRow, ServerSessionView, TextVerdict,
 };
 use crate::statements::statement::Statement;
 use crate::statements::verdict::Read;
 use refrain_pool::seed::Seed;
 
-/// Returns the IDs of the statements that clients of a core hold, each with its number of clients.
-pub fn statement_clients(engine: &Engine) -> Vec<(u64, u32)> {
-    engine.core_state.protocol.statements.clients()
-}
-
 /// Returns the rules of `pg_hba.conf`, with their counts.
 pub fn hba_rules(shared: &Shared) -> Vec<HbaRow> {
     shared.protocol.hba().rows()
-}
-
-/// Returns every statement, for the admin console.
-pub fn statements(shared: &Shared) -> Vec<StatementView> {
-    let pools: HashMap<PoolId, Arc<PoolShared>> =
-        shared.pools().into_iter().map(|pool| (pool.id, pool)).collect();
-    let mut views = Vec::new();
-    shared.protocol.registry.for_each(|statement| {
-        let Some(pool) = pools.get(&statement.pool) else { return };
-        let (database, user) = (pool.database.clone(), pool.user.clone());
-        let schema_changes = pool.protocol.schema_changes();
-        views.push(StatementView::of(statement, database, user, schema_changes));
-    });
-    views.sort_by_key(|view| view.id);
-    views
 }
 
 /// Returns the cache's verdict on a text for each pool that has rules: whether replies to it are

@@ -85,6 +85,12 @@ pub fn note_server_error<P: Protocol>(
     note_pool(ports, (pool, host), level, cause, Some(code.into()), detail);
 }
 
+/// Logs the time of a command, in words.
+pub fn note_duration<P: Protocol>(ports: &mut Ports<P>, pool: &Pool<P>, detail: String) {
+    let (level, cause) = (Level::Info, News::Duration.key());
+    note_pool(ports, (pool, &pool.settings.host), level, cause, None, detail);
+}
+
 fn note_pool<P: Protocol>(
     ports: &mut Ports<P>,
     (pool, host): (&Pool<P>, &Host),

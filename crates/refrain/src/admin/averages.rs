@@ -11,9 +11,6 @@ use std::time::Duration;
 use refrain_pg::Counters;
 use refrain_pool::Now;
 
-/// PgBouncer's default `stats_period`.
-const PERIOD: Duration = Duration::from_secs(60);
-
 /// PgBouncer's figures, in the order in which it shows them.
 pub(super) type Figures = [u64; 12];
 
@@ -141,9 +138,28 @@ impl Averages {
         Self { older: period(), newer: period() }
     }
 
-    /// True if a period is over.
-    pub(super) fn is_due(&self, now: Now) -> bool {
-        now >= self.newer.begun.after(PERIOD)
+    /// True if a period of this length is over.
+    pub(super) fn is_due(&self, now: Now, period: Duration) -> bool {
+        now >= self.newer.begun.after(period)
+    }
+
+    /// Returns the averages over all databases in this period, in PgBouncer's words.
+    pub(super) fn words(&self, now: Now, totals: &Totals) -> String {
+        let sum = |totals: &Totals| {
+            totals.values().fold(Figures::default(), |mut sum, more| {
+                add(&mut sum, more);
+                sum
+            })
+        };
+        let averages =
+            averages(now.since(self.newer.begun), &sum(&self.newer.totals), &sum(totals));
+        let [_, xacts, queries, received, sent, xact, query, wait, parses, servers, binds, _] =
+            averages;
+        format!(
+            "stats: {xacts} xacts/s, {queries} queries/s, {parses} client parses/s, {servers} server \
+             parses/s, {binds} binds/s, in {received} B/s, out {sent} B/s, xact {xact} us, query \
+             {query} us, wait {wait} us"
+        )
     }
 
     /// Begins a period with these totals.
@@ -161,16 +177,21 @@ impl Averages {
     pub(super) fn of(&self, database: &str, now: Now, totals: &Figures) -> Figures {
         let Period { begun, totals: older, .. } = &self.older;
         let older = older.get(database).copied().unwrap_or_default();
-        let grown = |at: usize| totals[at].saturating_sub(older[at]);
-        std::array::from_fn(|at| {
-            let (grown, scale, by) = match COUNTED_BY[at] {
-                Some(count) => (grown(at), 1, grown(count)),
-                None => (grown(at), 1_000_000, now.since(*begun)),
-            };
-            let average = u128::from(grown) * scale / u128::from(by.max(1));
-            u64::try_from(average).unwrap_or(u64::MAX)
-        })
+        averages(now.since(*begun), &older, totals)
     }
+}
+
+/// Returns the averages of what was counted in so many microseconds.
+fn averages(us: u64, before: &Figures, totals: &Figures) -> Figures {
+    let grown = |at: usize| totals[at].saturating_sub(before[at]);
+    std::array::from_fn(|at| {
+        let (grown, scale, by) = match COUNTED_BY[at] {
+            Some(count) => (grown(at), 1, grown(count)),
+            None => (grown(at), 1_000_000, us),
+        };
+        let average = u128::from(grown) * scale / u128::from(by.max(1));
+        u64::try_from(average).unwrap_or(u64::MAX)
+    })
 }
 
 #[cfg(test)]
@@ -192,8 +213,9 @@ mod tests {
             (average[1], average[5])
         };
         assert_eq!(of(&averages, 10, counters(100, 5000)), (10, 50));
-        assert!(!averages.is_due(at(59)));
-        assert!(averages.is_due(at(60)));
+        let minute = Duration::from_secs(60);
+        assert!(!averages.is_due(at(59), minute));
+        assert!(averages.is_due(at(60), minute));
         averages.roll(at(60), Totals::from([("a".into(), counters(600, 30_000))]), Sums::default());
         averages.roll(
             at(120),
@@ -202,5 +224,13 @@ mod tests {
         );
         assert_eq!(of(&averages, 120, counters(600, 30_000)), (0, 0));
         assert_eq!(of(&averages, 160, counters(800, 50_000)), (2, 100));
+        let totals =
+            Totals::from([("a".into(), counters(800, 50_000)), ("b".into(), counters(40, 0))]);
+        let words = averages.words(at(160), &totals);
+        assert!(words.starts_with("stats: 6 xacts/s, 0 queries/s, "), "{words}");
+        assert!(
+            words.ends_with("in 0 B/s, out 0 B/s, xact 83 us, query 0 us, wait 0 us"),
+            "{words}"
+        );
     }
 }

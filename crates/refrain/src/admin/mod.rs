@@ -146,13 +146,22 @@ impl Desk {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.averages.is_due(self.state.clock.now()) {
-                let view = View::of(&self.state, &self.pg, &self.averages, Extent::OUTLINE);
-                let (totals, sums) = (view.totals(), view.sums());
-                self.averages.roll(self.state.clock.now(), totals, sums);
+            let period = self.state.options().general.stats_period;
+            if self.averages.is_due(self.state.clock.now(), period) {
+                self.end_period();
             }
             self.look();
         }
+    }
+
+    /// Begins a period of statistics, and logs those of the one that is over.
+    fn end_period(&mut self) {
+        let view = View::of(&self.state, &self.pg, &self.averages, Extent::OUTLINE);
+        let (now, totals, sums) = (view.now, view.totals(), view.sums());
+        if view.options.general.log_stats {
+            tracing::info!(cause = "stats", "{}", self.averages.words(now, &totals));
+        }
+        self.averages.roll(now, totals, sums);
     }
 
     fn answer(&mut self, question: Question) {

@@ -10,8 +10,8 @@ use std::fmt::{self, Debug, Write};
 use refrain_config::LogFormat;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+use super::zone;
 
 /// Maximum number of characters of a value. Names may have thousands, and lines wait in a queue.
 const WORDS_MAX: usize = 2000;
@@ -40,10 +40,7 @@ struct Line {
 
 impl Line {
     fn begin(&mut self, level: &Level) {
-        let mut now = String::new();
-        // Writing to a `String` does not fail, and neither does reading the clock.
-        let _ = SystemTime.format_time(&mut Writer::new(&mut now));
-        let now = now.trim_end();
+        let now = zone::now();
         self.text += &match self.format {
             LogFormat::Text => format!("{now} {level:>5}"),
             LogFormat::Json => format!(r#"{{"timestamp":"{now}","level":"{level}""#),

@@ -11,6 +11,7 @@
 //! has the level `debug` or `trace`: then each is a line.
 
 mod limit;
+mod zone;
 mod line;
 mod places;
 mod recent;
@@ -96,6 +97,13 @@ pub(crate) fn set_level(level: LogLevel) {
     }
 }
 
+/// Sets the time zone of the times, or tells why that is not possible.
+pub(crate) fn set_timezone(name: &str) {
+    if let Err(problem) = zone::set(name) {
+        tracing::warn!(cause = "log_timezone", "{problem}");
+    }
+}
+
 /// Waits up to `FLUSH_WAIT` until all lines are written. Returns true if they are.
 pub fn flush() -> bool {
     let Some(log) = LOG.get() else { return false };
@@ -174,7 +182,8 @@ pub(crate) fn note(note: &Note) {
     if note.level > logged {
         return;
     }
-    let is_limited = logged < Level::Debug;
+    // The times of commands are wanted each; the options bound how many are told.
+    let is_limited = logged < Level::Debug && note.cause != News::Duration.key();
     if is_limited && let Some(log) = LOG.get() {
         let kind = Kind::of(note);
         if !log.limited(|limiter| limiter.admits(kind, &note.detail, Instant::now())) {

@@ -1,7 +1,8 @@
 //! The metrics, as Prometheus reads them: its text format 0.0.4, or OpenMetrics for callers who ask
 //! for it.
 //!
-//! Counters come from the engines, by database and user, with their doc comments as help texts.
+//! Counters come from the engines, by database (`metrics_by`), with their doc comments as help
+//! texts.
 //! Gauges come from the same snapshots as the console's listings. Times are histograms in seconds
 //! with powers of two microseconds as bounds, so that a quantile can be computed for any sum of
 //! pools.
@@ -10,11 +11,12 @@
 //! state a histogram that was counted elsewhere.
 
 mod text;
+mod grouped;
+mod statements;
 #[cfg(feature = "sqlite")]
 mod statement_caches;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_pg::stats::RuleCounters;
@@ -24,11 +26,12 @@ use refrain_pool::lobby::Lobby;
 use refrain_pool::snapshot::{ClientViewState, Extent, ServerViewState};
 use refrain_pool::stats::{CounterSet, Histogram};
 
+use self::grouped::Grouped;
 use self::text::{Text, seconds};
 use crate::http::Form;
-use crate::pg::{self, PgState};
+use crate::pg::PgState;
 use crate::state::State;
-use crate::sum::{self, Key};
+use crate::sum::Key;
 
 /// Time that a scrape waits for the worker threads.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,10 +47,16 @@ pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
     let mut text = Text::new(form.open);
     program(&mut text, state, pg, &snapshots);
     logins(&mut text, state, pg);
-    pools(&mut text, &snapshots);
+    let options = state.options();
+    let grouped = Grouped { by: options.general.metrics_by, snapshots: &snapshots };
+    pools(&mut text, &grouped);
     hosts(&mut text, pg);
-    cache_rules(&mut text, &snapshots);
+    cache_rules(&mut text, &grouped);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
+    let most = options.general.metrics_statements as usize;
+    if most > 0 {
+        statements::write(&mut text, pg.statements(SNAPSHOT_TIMEOUT), most);
+    }
     #[cfg(feature = "sqlite")]
     statement_caches::write(&mut text, &pg.files.pools());
     text.end()
@@ -140,8 +149,8 @@ fn logins(text: &mut Text, state: &State, pg: &PgState) {
     }
 }
 
-fn pools(text: &mut Text, snapshots: &[Snapshot]) {
-    let pools = sum::pools(snapshots);
+fn pools(text: &mut Text, grouped: &Grouped<'_>) {
+    let pools = grouped.pools();
     let gauges: [Gauge; 7] = [
         ("pool_size", "Maximum number of servers of the pool (pool_size).", |pool| {
             pool.size.into()
@@ -171,18 +180,18 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         let name = format!("refrain_{name}");
         text.family(&name, "gauge", help);
         for (key, pool) in &pools {
-            text.sample(&name, &labels(key), value(pool));
+            text.sample(&name, &grouped.labels(key), value(pool));
         }
     }
-    counted(text, "refrain_clients", "Clients, by state.", clients(snapshots));
-    counted(text, "refrain_servers", "Servers, by state.", servers(snapshots));
-    let (counters, meanings) = (sum::counters(snapshots), Counters::meanings());
+    counted(text, grouped, ("refrain_clients", "Clients, by state."), clients(grouped));
+    counted(text, grouped, ("refrain_servers", "Servers, by state."), servers(grouped));
+    let (counters, meanings) = (grouped.counters(), Counters::meanings());
     for (at, ((counter, _), help)) in Counters::default().rows().zip(meanings).enumerate() {
         let name = format!("refrain_{counter}_total");
         text.family(&name, "counter", help);
         for (key, counters) in &counters {
             let value = counters.rows().nth(at).map_or(0, |(_, value)| value);
-            text.sample(&name, &labels(key), value);
+            text.sample(&name, &grouped.labels(key), value);
         }
     }
     let histograms: [Times; 4] = [
@@ -207,7 +216,7 @@ fn pools(text: &mut Text, snapshots: &[Snapshot]) {
         let name = format!("refrain_{name}_seconds");
         text.family(&name, "histogram", help);
         for (key, counters) in &counters {
-            text.histogram(&name, &labels(key), histogram(counters));
+            text.histogram(&name, &grouped.labels(key), histogram(counters));
         }
     }
 }
@@ -270,8 +279,8 @@ fn hosts(text: &mut Text, pg: &PgState) {
 }
 
 /// Writes the counters of the rules of the cache.
-fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
-    let rules = pg::sum::cache_rules(snapshots);
+fn cache_rules(text: &mut Text, grouped: &Grouped<'_>) {
+    let rules = grouped.cache_rules();
     if rules.is_empty() {
         return;
     }
@@ -279,11 +288,9 @@ fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
     for (at, ((counter, _), help)) in counters.rows().zip(meanings).enumerate() {
         let name = format!("refrain_cache_rule_{counter}_total");
         text.family(&name, "counter", help);
-        for row in &rules {
-            let labels =
-                [("database", &*row.database), ("user", &*row.user), ("rule", &*row.rule.name)];
+        for (key, row) in &rules {
             let value = row.counts.counters.rows().nth(at).map_or(0, |(_, value)| value);
-            text.sample(&name, &labels, value);
+            text.sample(&name, &of_rule(grouped, key), value);
         }
     }
     let (name, help) = (
@@ -291,11 +298,16 @@ fn cache_rules(text: &mut Text, snapshots: &[Snapshot]) {
         "Time that requests waited that were answered from the cache, in seconds.",
     );
     text.family(name, "histogram", help);
-    for row in &rules {
-        let labels =
-            [("database", &*row.database), ("user", &*row.user), ("rule", &*row.rule.name)];
-        text.histogram(name, &labels, &row.counts.hit_time);
+    for (key, row) in &rules {
+        text.histogram(name, &of_rule(grouped, key), &row.counts.hit_time);
     }
+}
+
+fn of_rule<'k>(
+    grouped: &Grouped<'_>,
+    (key, rule): &'k (Key, String),
+) -> Vec<(&'static str, &'k str)> {
+    grouped.labels(key).into_iter().chain([("rule", &**rule)]).collect()
 }
 
 /// A figure of the replies of a rule: its name, type and help text, and the function that reads it.
@@ -323,24 +335,24 @@ fn cache_figures(text: &mut Text, figures: &[(String, CacheFigures)]) {
 
 type Counts = BTreeMap<(Key, &'static str), u64>;
 
-fn clients(snapshots: &[Snapshot]) -> Counts {
+fn clients(grouped: &Grouped<'_>) -> Counts {
     let mut counts = Counts::new();
-    for client in snapshots.iter().flat_map(|core| &core.clients) {
+    for client in grouped.snapshots.iter().flat_map(|core| &core.clients) {
         let state = match client.state {
             ClientViewState::Active if client.server.is_none() => "idle",
             ClientViewState::Active => "active",
             ClientViewState::Waiting => "waiting",
             ClientViewState::Admin => "console",
         };
-        let key = (Arc::clone(&client.database), Arc::clone(&client.user));
+        let key = grouped.key(&client.database, &client.user);
         *counts.entry((key, state)).or_default() += 1;
     }
     counts
 }
 
-fn servers(snapshots: &[Snapshot]) -> Counts {
+fn servers(grouped: &Grouped<'_>) -> Counts {
     let mut counts = Counts::new();
-    for server in snapshots.iter().flat_map(|core| &core.servers) {
+    for server in grouped.snapshots.iter().flat_map(|core| &core.servers) {
         let state = match server.state {
             ServerViewState::Login => "login",
             ServerViewState::Idle => "idle",
@@ -348,19 +360,95 @@ fn servers(snapshots: &[Snapshot]) -> Counts {
             ServerViewState::Resetting => "resetting",
             ServerViewState::Cancelling => "cancelling",
         };
-        let key = (Arc::clone(&server.database), Arc::clone(&server.user));
+        let key = grouped.key(&server.database, &server.user);
         *counts.entry((key, state)).or_default() += 1;
     }
     counts
 }
 
-fn counted(text: &mut Text, name: &str, help: &str, counts: Counts) {
+fn counted(text: &mut Text, grouped: &Grouped<'_>, (name, help): (&str, &str), counts: Counts) {
     text.family(name, "gauge", help);
-    for (((database, user), state), count) in counts {
-        text.sample(name, &[("database", &database), ("user", &user), ("state", state)], count);
+    for ((key, state), count) in counts {
+        let labels: Vec<_> = grouped.labels(&key).into_iter().chain([("state", state)]).collect();
+        text.sample(name, &labels, count);
     }
 }
 
-fn labels((database, user): &Key) -> [(&'static str, &str); 2] {
-    [("database", database), ("user", user)]
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use refrain_config::{Host, MetricsBy, PoolMode, ShareServers};
+    use refrain_pg::snapshot::CoreView;
+    use refrain_pool::Now;
+    use refrain_pool::ids::Core;
+
+    use super::*;
+
+    /// Returns a pool with large figures.
+    fn pool(database: &str, user: &str) -> PoolView {
+        let mut counters = Counters::default();
+        counters.pool.queries = 1_000_000_000;
+        counters.query_time.count(123_456_789);
+        PoolView {
+            database: database.into(),
+            user: user.into(),
+            mode: PoolMode::Transaction,
+            size: 20,
+            host: Arc::new(Host::Unix { dir: "/tmp".into(), port: 5432 }),
+            server_database: database.into(),
+            paused: false,
+            waiting: 1,
+            active: 1,
+            asking: 0,
+            max_wait_us: 123_456_789,
+            share_servers: ShareServers::Reads,
+            share_width: 2,
+            servers_shared: 1,
+            requests_on_shared: 1,
+            longest_line: 3,
+            counters,
+        }
+    }
+
+    /// Returns the metrics of 1,000 pools of ten databases, at two cores.
+    fn scrape(by: MetricsBy) -> String {
+        let pools = || (0..1_000).map(|n| pool(&format!("database_{}", n % 10), &format!("u_{n}")));
+        let core = |number| Snapshot {
+            core: Core(number),
+            now: Now(0),
+            pools: pools().collect(),
+            forgotten: Counters::default(),
+            clients: Vec::new(),
+            servers: Vec::new(),
+            protocol: CoreView::default(),
+            connections: 0,
+            logging_in: 0,
+        };
+        let mut text = Text::new(true);
+        super::pools(&mut text, &Grouped { by, snapshots: &[core(0), core(1)] });
+        text.end()
+    }
+
+    #[test]
+    fn a_scrape_of_many_pools_is_short() {
+        let text = scrape(MetricsBy::Database);
+        assert!(text.len() <= 500_000, "{} bytes", text.len());
+        let sample = |line: &str| assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        sample("refrain_queries_total{database=\"database_7\"} 200000000000");
+        sample("refrain_query_seconds_count{database=\"database_7\"} 200");
+        // A pool has one size, at however many cores it is.
+        sample("refrain_pool_size{database=\"database_7\"} 2000");
+        sample("refrain_clients_waiting{database=\"database_7\"} 200");
+        sample("refrain_longest_wait_seconds{database=\"database_7\"} 123.456789");
+        assert!(scrape(MetricsBy::Pool).len() > 3_000_000, "each pool alone takes more");
+    }
+
+    #[test]
+    fn pools_are_told_apart_as_far_as_it_is_wanted() {
+        let has = |by, line: &str| scrape(by).lines().any(|it| it == line);
+        let of_one = "refrain_queries_total{database=\"database_7\",user=\"u_7\"} 2000000000";
+        assert!(has(MetricsBy::Pool, of_one));
+        assert!(has(MetricsBy::Total, "refrain_queries_total 2000000000000"));
+    }
 }

@@ -1,6 +1,5 @@
 //! PostgreSQL's protocol, as the program serves it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use refrain_pg::Snapshot;
 use refrain_pg::console::reply::ReplyForm;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
-use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::Extent;
 
@@ -47,14 +46,10 @@ impl PgState {
         snapshots
     }
 
-    /// Counts the clients that hold each statement, by the statement's ID.
-    pub(crate) fn statement_clients(&self, timeout: Duration) -> HashMap<u64, u32> {
-        let held = self.cores.look(timeout, |engine, _| refrain_pg::statement_clients(engine));
-        let mut clients = HashMap::new();
-        for (id, count) in held.into_iter().flatten() {
-            *clients.entry(id).or_default() += count;
-        }
-        clients
+    /// Returns every statement with its clients and figures at all cores.
+    pub(crate) fn statements(&self, timeout: Duration) -> Vec<StatementView> {
+        let cores = self.cores.look(timeout, |engine, _| refrain_pg::core_statements(engine));
+        refrain_pg::statements_at(&self.cores.shared, &cores)
     }
 }
 

@@ -21,6 +21,7 @@ const PARTS: &[(&str, &[&str])] = &[
         "Running it",
         &[
             "config.md",
+            "statements.md",
             "security.md",
             "users.md",
             "hba.md",

@@ -20,7 +20,13 @@ pub(crate) struct FrontSegment {
     /// The segment whose error the client does not get: it got the error of the segment before,
     /// which caused this one.
     skip_error_in: Option<Segment>,
+    /// The statement of the portal that was bound last and has not run; zero for none.
+    bound: u64,
 }
+
+/// In place of the statement of a portal: several were bound, and it is not known which of them
+/// runs next.
+const SEVERAL: u64 = 1 << 63;
 
 /// A ParameterDescription, the first half of the answer to a Describe of a statement.
 #[derive(Debug, Default)]
@@ -43,6 +49,34 @@ impl FrontSegment {
     pub(crate) fn end(&mut self) {
         self.run.end();
         self.unnamed.end();
+    }
+
+    /// Notes that the server has bound a portal of a statement; zero is one that Refrain does not
+    /// know.
+    #[inline]
+    pub(crate) fn binds(&mut self, statement: u64) {
+        self.bound = if self.bound == 0 { statement } else { SEVERAL };
+    }
+
+    /// Notes that the server has bound the values of an autoprepared statement: from now on it
+    /// runs.
+    pub(crate) fn values_are_bound(&mut self) {
+        self.run.bind();
+        self.unnamed.answer();
+    }
+
+    /// Notes that the segment is over, and its portals with it. True if autoprepare has looked at
+    /// it.
+    #[inline]
+    pub(crate) fn segment_ends(&mut self) -> bool {
+        self.bound = 0;
+        self.is_watched()
+    }
+
+    /// Takes the statement of the portal that has run; zero if it is not known.
+    #[inline]
+    pub(crate) fn take_bound(&mut self) -> u64 {
+        std::mem::take(&mut self.bound) & !SEVERAL
     }
 
     /// Keeps a ParameterDescription until the second half of the answer comes.

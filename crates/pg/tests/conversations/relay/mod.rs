@@ -4,6 +4,7 @@ mod beside;
 mod copies;
 mod described;
 mod effects;
+mod figures;
 mod errors;
 mod follow;
 mod reader;

@@ -28,5 +28,6 @@ mod local;
 mod tick;
 mod travel;
 mod view;
+mod statement_views;
 mod waiting_reads;
 mod wanted;

@@ -72,7 +72,8 @@ impl Party {
 
 /// Returns what is known of each statement, in order.
 pub(crate) fn known(talk: &Conversation) -> Vec<String> {
-    talk.statements().into_iter().map(|statement| statement.read).collect()
+    let known = talk.statements().into_iter().filter(|statement| statement.id != 0);
+    known.map(|statement| statement.read).collect()
 }
 
 /// Begins a conversation in which a server is asked about [`READ`].

@@ -341,7 +341,10 @@ impl Conversation {
 
     /// Returns what the console shows of each statement.
     pub(crate) fn statements(&self) -> Vec<StatementView> {
-        refrain_pg::statements(&self.0.borrow().shared)
+        let world = self.0.borrow();
+        let cores: Vec<_> =
+            world.cores.iter().map(|core| refrain_pg::core_statements(&core.engine)).collect();
+        refrain_pg::statements_at(&world.shared, &cores)
     }
 
     /// Returns what the console shows of each rule of `pg_hba.conf`.

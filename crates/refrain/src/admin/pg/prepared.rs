@@ -6,7 +6,7 @@ use crate::admin::SNAPSHOT_TIMEOUT;
 use crate::admin::table::{Listing, bigint, int, ratio, text};
 use crate::admin::view::Pool;
 
-/// `SHOW STATEMENTS`: shared statements, the most used first.
+/// `SHOW STATEMENTS`: statements, those that took most time first.
 pub(in crate::admin) const STATEMENTS: Listing<StatementView> = Listing {
     columns: &[
         bigint("id", |row| row.id),
@@ -23,15 +23,19 @@ pub(in crate::admin) const STATEMENTS: Listing<StatementView> = Listing {
         text("read", |row| row.read.clone()),
         bigint("shared", |row| row.shared),
         bigint("repeated_us", |row| row.repeated_us),
+        bigint("calls", |row| row.figures.counts.calls),
+        bigint("rows", |row| row.figures.counts.rows),
+        bigint("errors", |row| row.figures.counts.errors),
+        bigint("total_us", |row| row.figures.counts.time_us),
+        bigint("mean_us", |row| row.figures.mean_us()),
+        bigint("p50_us", |row| row.figures.quantile_us(0.5)),
+        bigint("p99_us", |row| row.figures.quantile_us(0.99)),
         text("text", |row| row.text.clone()),
     ],
     rows: |view| {
-        let mut statements = refrain_pg::statements(&view.pg.cores.shared);
-        let clients = view.pg.statement_clients(SNAPSHOT_TIMEOUT);
-        for statement in &mut statements {
-            statement.clients = clients.get(&statement.id).copied().unwrap_or(0);
-        }
-        statements.sort_by(|a, b| b.uses.cmp(&a.uses).then(a.id.cmp(&b.id)));
+        let mut statements = view.pg.statements(SNAPSHOT_TIMEOUT);
+        let time = |row: &StatementView| row.figures.counts.time_us;
+        statements.sort_by(|a, b| (time(b), b.uses, a.id).cmp(&(time(a), a.uses, b.id)));
         statements
     },
 };

@@ -582,7 +582,7 @@ fn each_rule_has_counts_of_its_own() {
     let sum: u64 = rules().iter().map(|row| row["saved_us"].parse::<u64>().unwrap()).sum();
     assert_eq!((&*pool["hits"], pool["saved_us"].parse().unwrap()), ("3", sum));
     let metrics = scrape(port);
-    let labels = format!("{{database=\"{name}\",user=\"postgres\",rule=\"few\"}} 2\n");
+    let labels = format!("{{database=\"{name}\",rule=\"few\"}} 2\n");
     for figure in ["hits_total", "hit_seconds_count"] {
         let sample = format!("refrain_cache_rule_{figure}{labels}");
         assert!(metrics.contains(&sample), "{sample}{metrics}");

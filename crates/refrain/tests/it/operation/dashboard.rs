@@ -93,7 +93,7 @@ fn listings_come_sorted_and_cut_and_without_literals() {
     (0..3).for_each(|_| session.run("select a from t where a = 4242 or 'ann' = 'bob'"));
     let said = shown(port, "/api/1/show?show=stmt_cache_texts&sort=-calls&find=where&limit=5");
     assert!(said.contains("\r\nContent-Type: application/json; charset=utf-8\r\n"), "{said}");
-    assert!(said.contains(" = ?) OR (? = ?))"), "{said}");
+    assert!(said.contains(" = 0) OR ('' = ''))"), "{said}");
     assert!(!said.contains("4242") && !said.contains("ann"), "{said}");
     let said = shown(port, "/api/1/show?show=overview&show=times&show=waits&show=pools&limit=1");
     assert!(said.contains("[\"clients\",\"1\"]") && said.contains("[\"transaction\","), "{said}");

@@ -8,6 +8,7 @@ mod kernels;
 pub(crate) mod metrics;
 mod dashboard;
 mod log;
+mod statements;
 mod start;
 mod samples;
 mod ini;

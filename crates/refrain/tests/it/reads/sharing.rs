@@ -125,6 +125,7 @@ fn the_console_and_the_metrics_show_what_is_shared() {
     let port = free_port().unwrap();
     let proxy = Config::over(cluster(Version::V15))
         .general("metrics_listen", &format!("\"127.0.0.1:{port}\""))
+        .general("metrics_by", "\"pool\"")
         .sharing(2)
         .start();
     let mut clients = readers(&proxy, database);
