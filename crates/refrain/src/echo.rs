@@ -18,7 +18,7 @@ use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::ids::Core;
-use refrain_pool::snapshot::Snapshot;
+use refrain_pool::snapshot::{Extent, Snapshot};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -314,7 +314,7 @@ impl Running {
 
     /// Waits until the snapshots of the cores show something.
     fn wait_until(&self, is_there: impl Fn(&[Snapshot<Echo>]) -> bool) {
-        soon(|| is_there(&self.cores.snapshots(SOON)));
+        soon(|| is_there(&self.cores.snapshots(SOON, Extent::WHOLE)));
     }
 
     /// Waits for the end that a command leads to.
