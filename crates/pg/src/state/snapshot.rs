@@ -149,7 +149,7 @@ pub struct CacheVerdict {
     pub reason: String,
 }
 
-/// What is known of a text in a pool.
+/// The judgement on a text in a pool.
 #[derive(Clone, Debug)]
 pub struct TextVerdict {
     /// The pool's database.
