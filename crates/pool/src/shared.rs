@@ -99,8 +99,11 @@ impl<P: Parts> Shared<P> {
     pub fn unreachable(&self) -> Vec<Database> {
         let may_serve = |server: &Server| match self.host_lists.of(server) {
             Some(hosts) => {
-                let is_bad = |health| matches!(health, Health::Down | Health::Unsuited);
-                hosts.view().iter().any(|host| !is_bad(host.health))
+                let serves = |health| match health {
+                    Health::Good | Health::Unknown => true,
+                    Health::Down | Health::Unsuited => false,
+                };
+                hosts.view().iter().any(|host| serves(host.health))
             }
             None => !self.lost_hosts.has(&server.host),
         };
