@@ -6,10 +6,12 @@
 //! unknown key is an error.
 //!
 //! Options are rows of four tables ([`General`], [`PoolOptions`], and the keys of databases and of
-//! users). The rows define reading, bounds, defaults, `SHOW CONFIG` ([`Options::rows`]), the
-//! changes of a reload ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the
-//! example file ([`example()`]). To add an option is to add a row. A rule between several options
-//! goes into the `conflicts` of its table.
+//! users). The rows define reading, bounds, defaults, the changes of a reload
+//! ([`Options::differences`]), `docs/config.md` ([`reference()`]) and the example file
+//! ([`example()`]); those of the program, of pools and of the cache are in `SHOW CONFIG`
+//! ([`Options::rows`]). To add an option is to add a row, and for a database's or a user's own keys
+//! a field of [`Database`], [`Server`] or [`User`]. A rule between several options goes into the
+//! `conflicts` of its table.
 //!
 //! Two things hold for every [`Options`] that was read:
 //!

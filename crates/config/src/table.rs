@@ -1,12 +1,14 @@
 //! The table of options: one row defines everything about an option.
 //!
 //! `table!` takes a struct whose fields carry their default, bounds and examples. It generates the
-//! struct, its `Default` and its rows. All other code walks the rows: reading a file or a URL,
-//! `SHOW CONFIG`, the comparison at a reload, the reference, and the tests, which try the examples
-//! of every row. A new option is a new row.
+//! struct, its `Default` and its rows. All other code walks the rows: reading a file or a URL, the
+//! comparison at a reload, the reference, and the tests, which try the examples of every row. The
+//! console shows the rows of the program, of pools and of the cache (`SHOW CONFIG`, `SHOW
+//! OPTIONS`). A new option is a new row. One of a database's or a user's own keys also needs a
+//! field where the checked options have it (`build.rs`, `places.rs`, `user.rs`).
 //!
 //! ```text
-//! /// First sentence: what it is. (Also in SHOW CONFIG.)
+//! /// First sentence: what it is. (Also in SHOW OPTIONS, but for databases' and users' own.)
 //! ///
 //! /// More, for the reference.
 //! name: Type = "default" ["least" to "greatest"], When, takes ["…"], not ["…"];
@@ -46,7 +48,7 @@ pub(crate) struct Row<T> {
     pub(crate) bounds: Bounds,
     pub(crate) when: When,
     pub(crate) unit: &'static str,
-    /// Lines of Markdown; `SHOW CONFIG` shows the first paragraph.
+    /// Lines of Markdown; `SHOW OPTIONS` shows the first paragraph.
     pub(crate) doc: &'static [&'static str],
     pub(crate) expected: fn(Bounds) -> String,
     pub(crate) show: fn(&T) -> String,

@@ -3,7 +3,8 @@
 use refrain_pool::stats::{CounterSet, Histogram};
 
 refrain_pool::counters! {
-    /// Counts of one pool on one core, of prepared statements, settings and autoprepare.
+    /// Counts of one pool on one core: of prepared statements, settings and pins, autoprepare,
+    /// requests that did not share a server, reads, and the result cache.
     StatementCounters:
     /// Parse messages received from clients.
     client_parses,

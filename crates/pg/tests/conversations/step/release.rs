@@ -1,4 +1,8 @@
 //! Which client gets a server, when it comes back, and in what state.
+//!
+//! Clients that leave are here, too. Replies that come after their client has left are in
+//! `relay/to_nobody.rs`, streams that end in order in `farewell.rs`, clients that leave amid a job
+//! in `jobs.rs`, and servers that do not finish for a client that left in `tick.rs`.
 
 use std::time::Duration;
 
