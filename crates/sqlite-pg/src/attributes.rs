@@ -5,9 +5,9 @@ use refrain_sqlite::{Connection, Error, Step, Value};
 use crate::dialect::{ADDED, Attribute, Catalog, SCHEMA, ViewColumn};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
+use crate::key_sequences::{key_sequence_name, key_sequences};
 use crate::schema_reads::SchemaReads;
 use crate::sequences::Sequence;
-use crate::sql_text::object_name;
 use crate::standard;
 use crate::types::Type;
 
@@ -34,8 +34,10 @@ const DEFINITION: &str = "SELECT sql FROM sqlite_schema WHERE name = ?1 AND type
 const TAKEN: &str = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE \
                      UNION ALL SELECT 1 FROM sqlite_temp_schema WHERE name = ?1 COLLATE NOCASE";
 
-const TABLES: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' \
-                      UNION ALL SELECT name, sql FROM sqlite_temp_schema WHERE type = 'table'";
+/// The tables and their CREATE statements, in the order in which they were made.
+pub(crate) const TABLES: &str = "SELECT name, sql FROM (SELECT 0 AS part, rowid AS place, name, type, sql \
+                                 FROM sqlite_schema UNION ALL SELECT 1, rowid, name, type, sql \
+                                 FROM sqlite_temp_schema) WHERE type = 'table' ORDER BY part, place";
 
 /// The columns of each UNIQUE of a table.
 const UNIQUE: &str = "SELECT l.seq, i.name FROM pragma_index_list(?1) l, pragma_index_info(l.name) i \
@@ -282,12 +284,12 @@ impl Catalog for Attributes<'_> {
     }
 
     fn key_sequence(&self, name: &str) -> Option<(String, Type)> {
-        let of = |(table, sql): (String, String)| {
-            let mark = KeyMark::read(&sql).filter(|mark| mark.given != GivenBy::Key)?;
-            let column = standard::row_number(&sql)?;
-            (object_name(&table, &column, "seq") == name).then_some((table, mark.is))
-        };
-        self.0.found(self.tables()).into_iter().find_map(of)
+        let all = key_sequences(self.0.found(self.tables()));
+        all.into_iter().find(|it| it.name == name).map(|it| (it.table, it.is))
+    }
+
+    fn key_sequence_name(&self, table: &str, column: &str) -> String {
+        self.0.found(key_sequence_name(table, column, || self.tables()))
     }
 
     fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {

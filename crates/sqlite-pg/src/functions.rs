@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use refrain_sqlite::{Connection, Error};
+use refrain_sqlite::{Connection, Error, nested};
 use rusqlite::ffi;
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::advisory::{Hold, Key, Taken, Wait};
-use crate::attributes::limit;
+use crate::attributes::{TABLES, limit};
 use crate::byte_texts::uuid_text;
 use crate::calendar;
 use crate::command::Assignment;
@@ -18,6 +18,7 @@ use crate::default_text::default_of;
 use crate::dialect::ViewColumn;
 use crate::failure::{Failure, TIMEOUT, state};
 use crate::key_mark::{GivenBy, KeyMark};
+use crate::key_sequences::key_sequence_name;
 use crate::keywords;
 use crate::sequence_calls;
 use crate::sequences::Sequence;
@@ -85,7 +86,13 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_sequence_name", 2, |_, call| {
         let (table, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
-        Ok(Any::Text(sql_text::object_name(&table, &column, "seq")))
+        let tables = || {
+            nested(call, |connection| {
+                let mut run = connection.prepare(TABLES)?;
+                run.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
+        };
+        key_sequence_name(&table, &column, tables).map(Any::Text)
     }),
     ("refrain_index_parts", 1, |_, call| {
         let parts = standard::index_parts(&call.get::<String>(0)?);

@@ -55,6 +55,8 @@ mod sql_text;
 
 mod standard;
 
+mod key_sequences;
+
 mod comments;
 
 mod default_text;

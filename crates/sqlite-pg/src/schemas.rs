@@ -173,6 +173,10 @@ impl Catalog for SchemaTables<'_> {
         self.asked.key_sequence(name)
     }
 
+    fn key_sequence_name(&self, table: &str, column: &str) -> String {
+        self.asked.key_sequence_name(table, column)
+    }
+
     fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
         self.asked.users_of_sequence(name)
     }

@@ -38,20 +38,31 @@ pub(crate) fn unused() -> Result<PathBuf> {
 /// Returns such a path for the data of one server. The folder is in memory if there is room.
 pub(crate) fn for_data() -> Result<PathBuf> {
     let memory = Path::new(MEMORY);
-    if std::env::var_os(CHOSEN).is_some() || !has_room(memory) {
+    if !has_room_if_swept(memory) || std::env::var_os(CHOSEN).is_some() {
         return unused();
     }
     unused_in(&base_in(memory)?)
 }
 
+fn path_in(folder: &Path) -> PathBuf {
+    folder.join(format!("refrain-clusters-{}", getuid().as_raw()))
+}
+
 fn base_in(folder: &Path) -> Result<PathBuf> {
-    let base = folder.join(format!("refrain-clusters-{}", getuid().as_raw()));
+    let base = path_in(folder);
     fs::create_dir_all(&base).with_context(|| format!("cannot make {}", base.display()))?;
     Ok(base)
 }
 
 fn unused_in(base: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    sweep(base)?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(base.join(format!("{}-{number}", process::id())))
+}
+
+/// Removes folders of processes that have ended.
+fn sweep(base: &Path) -> Result<()> {
     for entry in fs::read_dir(base)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -60,8 +71,14 @@ fn unused_in(base: &Path) -> Result<PathBuf> {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(base.join(format!("{}-{number}", process::id())))
+    Ok(())
+}
+
+/// Removes such folders, which may take the room, and returns whether there is some.
+fn has_room_if_swept(folder: &Path) -> bool {
+    // Most often an error says that there is no base yet.
+    let _ = sweep(&path_in(folder));
+    has_room(folder)
 }
 
 /// Whether a folder is in memory, and has room for the data of tests.
@@ -93,5 +110,20 @@ mod tests {
     #[test]
     fn a_folder_on_a_disk_is_not_in_memory() {
         assert!(!has_room(Path::new("/proc")) && !has_room(Path::new("/nowhere")));
+    }
+
+    #[test]
+    fn leftovers_are_removed_where_there_is_no_room() {
+        let folder = unused().expect("a folder");
+        let base = base_in(&folder).expect("a base");
+        // No process has the largest number.
+        let [ended, alive] = [u32::MAX, process::id()].map(|id| base.join(format!("{id}-0/data")));
+        for data in [&ended, &alive] {
+            fs::create_dir_all(data).expect("data");
+        }
+        assert!(!has_room_if_swept(Path::new("/nowhere")));
+        has_room_if_swept(&folder);
+        assert!(!base.join(format!("{}-0", u32::MAX)).exists() && alive.exists());
+        fs::remove_dir_all(&folder).expect("removed");
     }
 }

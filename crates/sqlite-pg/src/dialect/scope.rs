@@ -77,6 +77,9 @@ pub(crate) trait Catalog {
     /// Returns the table whose key has a sequence of this name, and the type of the key.
     fn key_sequence(&self, name: &str) -> Option<(String, Type)>;
 
+    /// Returns the name of the sequence of a table's key.
+    fn key_sequence_name(&self, table: &str, column: &str) -> String;
+
     /// Returns the columns whose default takes numbers from a sequence, each with its table.
     fn users_of_sequence(&self, name: &str) -> Vec<(String, String)>;
 

@@ -59,6 +59,10 @@ impl Catalog for Fixed {
         (name == "u_id_seq").then(|| ("u".to_owned(), Type::Int8))
     }
 
+    fn key_sequence_name(&self, table: &str, column: &str) -> String {
+        format!("{table}_{column}_seq")
+    }
+
     fn users_of_sequence(&self, _: &str) -> Vec<(String, String)> {
         Vec::new()
     }

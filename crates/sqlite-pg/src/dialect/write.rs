@@ -7,13 +7,12 @@ use refrain_grammar::protobuf::{
 
 use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
-use crate::sql_text::object_name;
 use crate::types::Type;
 
 use super::assignments::{missing, target_column};
 use super::conflict::once;
 use super::schema_names::split;
-use super::scope::{Attribute, Scope};
+use super::scope::{Attribute, Catalog, Scope};
 use super::select::{ExpectedColumns, Output};
 use super::sequence_calls::takes_numbers;
 use super::sets::written_rows;
@@ -126,7 +125,7 @@ impl Writer<'_, '_> {
                 head: sql.len(),
             },
         };
-        let key = generated_key(insert, select, &into, &columns);
+        let key = generated_key(self.translator.basis.catalog, insert, select, &into, &columns);
         // The query of its rows, for the details of an error, would take numbers once more.
         let verb = if takes_numbers(&source) { WriteVerb::Update } else { verb };
         *self.target = Some(WriteTarget { table: into.table.clone(), verb, key });
@@ -308,6 +307,7 @@ fn left_to_default(column: &Attribute, table: &str) -> Result<Expr, Failure> {
 /// Returns the sequence of the key that SQLite generates for rows, and whether the last row's key
 /// is the last number; none if the statement gives all keys.
 fn generated_key(
+    catalog: &dyn Catalog,
     insert: &InsertStmt,
     select: Option<&SelectStmt>,
     into: &TargetTable,
@@ -318,7 +318,7 @@ fn generated_key(
     let listed = columns.iter().any(|column| column.name == key.name);
     let mixed = listed && select.is_some_and(has_default);
     let known = !listed && insert.on_conflict_clause.is_none();
-    (mixed || !listed).then(|| (object_name(&into.table, &key.name, "seq"), known))
+    (mixed || !listed).then(|| (catalog.key_sequence_name(&into.table, &key.name), known))
 }
 
 /// True if VALUES have the word DEFAULT.

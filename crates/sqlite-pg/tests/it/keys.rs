@@ -212,3 +212,65 @@ fn long_names_are_cut_as_the_server_cuts_them() {
     let numbers = format!("SELECT currval('{sequence}'), nextval('{sequence}')");
     assert_eq!(rows(&mut client, &numbers), ["row 1|2"]);
 }
+
+#[test]
+fn sequences_whose_names_are_cut_alike_are_each_of_one_table() {
+    let place = Place::new();
+    let mut client = place.client();
+    let start = "a".repeat(60);
+    let tables = ["1", "2"].map(|end| format!("{start}{end}"));
+    for table in &tables {
+        client.query(&format!("CREATE TABLE {table} (id SERIAL PRIMARY KEY, u INT UNIQUE)"));
+    }
+    let (first, second) =
+        (format!("{}_id_seq", "a".repeat(56)), format!("{}_id_seq1", "a".repeat(55)));
+    for (table, sequence) in tables.iter().zip([&first, &second]) {
+        let text = format!("SELECT pg_get_serial_sequence('{table}', 'id')");
+        assert_eq!(rows(&mut client, &text), [format!("row public.{sequence}")]);
+        let text = format!(
+            "SELECT column_default FROM information_schema.columns WHERE table_name = '{table}' \
+             AND column_name = 'id' UNION ALL SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef \
+             WHERE adrelid = '{table}'::regclass"
+        );
+        let default = format!("row nextval('{sequence}'::regclass)");
+        assert_eq!(rows(&mut client, &text), [default.clone(), default]);
+    }
+    let set = format!("SELECT setval('{second}', 100)");
+    assert_eq!(rows(&mut client, &set), ["row 100"]);
+    for (table, number) in tables.iter().zip(["row 1", "row 101"]) {
+        let insert = format!("INSERT INTO {table} (u) VALUES (1) RETURNING id");
+        assert_eq!(rows(&mut client, &insert), [number]);
+    }
+    let current = format!("SELECT currval('{first}'), currval('{second}')");
+    assert_eq!(rows(&mut client, &current), ["row 1|101"]);
+}
+
+#[test]
+fn constraints_whose_names_are_cut_alike_are_told_apart_by_their_tables() {
+    let place = Place::new();
+    let mut client = place.client();
+    let start = "a".repeat(60);
+    let (first, second) = (format!("{start}1"), format!("{start}2"));
+    for table in [&first, &second] {
+        checked(
+            &mut client,
+            &[
+                (
+                    &format!("CREATE TABLE {table} (id INT PRIMARY KEY, u INT UNIQUE)"),
+                    "CREATE TABLE",
+                ),
+                (&format!("CREATE INDEX ON {table} (u)"), "CREATE INDEX"),
+            ],
+        );
+    }
+    let constraint = format!("{}_u_key", "a".repeat(57));
+    let drop = format!("ALTER TABLE {second} DROP CONSTRAINT {constraint}");
+    checked(
+        &mut client,
+        &[
+            (&drop, "ALTER TABLE"),
+            (&format!("INSERT INTO {second} VALUES (1, 1), (2, 1)"), "INSERT 0 2"),
+            (&format!("INSERT INTO {first} VALUES (1, 1), (2, 1)"), "error 23505"),
+        ],
+    );
+}

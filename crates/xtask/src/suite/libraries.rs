@@ -21,23 +21,20 @@ use super::summary_of;
 
 /// Runs client libraries through a pool of transactions.
 pub(super) fn through_proxy(version: Version) -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
-    let proxy = Refrain::start_as(&program, &proxy::over(&cluster, "transaction", 20))?;
+    let proxy = started(&proxy::over(&cluster, "transaction", 20))?;
     Ok(driven(DRIVERS, &proxy))
 }
 
 /// Runs client libraries through a pool that shares servers.
 pub(super) fn through_shared(version: Version) -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(version, &[])?;
-    let proxy = Refrain::start_as(&program, &sharing(&cluster, "on", 20))?;
+    let proxy = started(&sharing(&cluster, "on", 20))?;
     Ok(driven(DRIVERS, &proxy))
 }
 
 /// Runs client libraries over TLS, through a pool whose servers are encrypted as well.
 pub(super) fn through_tls() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
     let authority = Authority::new("root")?;
     let hba = "hostssl all all all trust\n";
     let cluster = Cluster::start_encrypting(Version::V18Tls, &authority, hba, "")?;
@@ -48,28 +45,23 @@ pub(super) fn through_tls() -> Result<Tally> {
         "client_tls_sslmode = \"require\"\n{to_clients}{}{to_server}",
         proxy::over(&cluster, "transaction", 20),
     );
-    let proxy = Refrain::start_as(&program, &config)?;
+    let proxy = started(&config)?;
     let tally = every_driver(DRIVERS.iter(), proxy.port(), Some(&root));
     Ok(with_log(tally, &proxy))
 }
 
 /// Runs client libraries against SQLite in the proxy.
 pub(super) fn with_sqlite() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
-    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:drivers.db\"\n";
-    Ok(driven(SQLITE_DRIVERS, &Refrain::start_as(&program, config)?))
+    Ok(driven(SQLITE_DRIVERS, &over_file("drivers.db")?))
 }
 
 /// Runs client libraries at the admin console. No other client is there.
 pub(super) fn with_console() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
-    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:console.db\"\n";
-    Ok(driven(CONSOLE_DRIVERS, &Refrain::start_as(&program, config)?))
+    Ok(driven(CONSOLE_DRIVERS, &over_file("console.db")?))
 }
 
 /// Looks at the dashboard with a browser, over PostgreSQL.
 pub(super) fn with_dashboard() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(Version::V15, &[])?;
     let metrics = free_port()?;
     let config = format!(
@@ -77,7 +69,7 @@ pub(super) fn with_dashboard() -> Result<Tally> {
         proxy::over(&cluster, "transaction", 20)
             .replace("[pool]\n", "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 2\n"),
     );
-    let proxy = Refrain::start_as(&program, &config)?;
+    let proxy = started(&config)?;
     let mut script = drivers::dashboard(&format!("http://127.0.0.1:{metrics}/"))?;
     script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());
     script.env("PGUSER", "postgres").env("PGDATABASE", "postgres");
@@ -86,11 +78,9 @@ pub(super) fn with_dashboard() -> Result<Tally> {
 
 /// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.
 pub(super) fn tools() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
     let cluster = Cluster::start(Version::V15, &[])?;
     let mut tally = every_driver(TOOLS.iter(), cluster.port(), None);
-    let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:tools.db\"\n";
-    tally += driven(TOOLS, &Refrain::start_as(&program, config)?);
+    tally += driven(TOOLS, &over_file("tools.db")?);
     Ok(tally)
 }
 
@@ -122,6 +112,16 @@ pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
         report.push((name, tally, started.elapsed()));
     }
     Ok(summary_of(&report))
+}
+
+/// Builds the proxy, and starts it with a configuration.
+fn started(config: &str) -> Result<Refrain> {
+    Refrain::start_as(&built("refrain", "refrain")?, config)
+}
+
+/// Starts the proxy with an SQLite file in its own folder.
+fn over_file(name: &str) -> Result<Refrain> {
+    started(&format!("auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:{name}\"\n"))
 }
 
 fn driven(drivers: &[Driver], proxy: &Refrain) -> Tally {

@@ -1,5 +1,6 @@
 //! Parts that draw: the simulators, the differential tests and the fuzzer, each with its seeds.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -44,13 +45,19 @@ pub(super) fn differ() -> Result<Tally> {
         for (pool_size, args) in runs {
             let config = proxy::over(&cluster, "transaction", pool_size);
             let proxy = Refrain::start_as(&program, &config)?;
-            let mut differ = Command::new(&differ);
-            differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
-            differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+            let mut differ = comparing(&differ, &proxy, &cluster);
             tally += check(differ.args(args))?;
         }
     }
     Ok(tally)
+}
+
+/// Returns a command that compares the replies of a proxy with those of its cluster.
+fn comparing(differ: &Path, proxy: &Refrain, cluster: &Cluster) -> Command {
+    let mut command = Command::new(differ);
+    command.args(["--proxy", &format!("127.0.0.1:{}", proxy.port())]);
+    command.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
+    command
 }
 
 /// Runs the differential test of MySQL and MariaDB with random commands, with each server.
@@ -88,10 +95,8 @@ pub(super) fn queries() -> Result<Tally> {
         let eager = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
         let config = proxy::over(&cluster, "transaction", 2).replacen("[pool]\n", eager, 1);
         let proxy = Refrain::start_as(&program, &config)?;
-        let mut differ = Command::new(&differ);
-        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--queries"]);
-        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-        tally += check(differ.args(["--segments", "5000"]))?;
+        let mut differ = comparing(&differ, &proxy, &cluster);
+        tally += check(differ.args(["--queries", "--segments", "5000"]))?;
     }
     Ok(tally)
 }
@@ -104,11 +109,9 @@ pub(super) fn shared() -> Result<Tally> {
         let cluster = Cluster::start(version, &[])?;
         for autoprepare in ["on", "off"] {
             let proxy = Refrain::start_as(&program, &sharing(&cluster, autoprepare, 2))?;
-            let mut differ = Command::new(&differ);
-            differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--with", "reads"]);
-            differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-            differ.args(["--clients", "8", "--segments", "4000", "--shared", "50"]);
-            tally += check(&mut differ)?;
+            let mut differ = comparing(&differ, &proxy, &cluster);
+            differ.args(["--with", "reads", "--clients", "8", "--segments", "4000"]);
+            tally += check(differ.args(["--shared", "50"]))?;
         }
     }
     Ok(tally)
@@ -133,10 +136,9 @@ pub(super) fn cached() -> Result<Tally> {
         let config = proxy::over(&cluster, "transaction", 4);
         let config = format!("{config}\n[[cache.rules]]\nttl = \"1h\"\nconsistency = \"writes\"\n");
         let proxy = Refrain::start_as(&program, &config)?;
-        let mut differ = Command::new(&differ);
-        differ.args(["--proxy", &format!("127.0.0.1:{}", proxy.port()), "--pool-size", "4"]);
-        differ.args(["--direct", &format!("{}:{}", cluster.host(), cluster.port())]);
-        differ.args(["--with", "reads,neighbours", "--clients", "8", "--length", "2000"]);
+        let mut differ = comparing(&differ, &proxy, &cluster);
+        differ.args(["--pool-size", "4", "--with", "reads,neighbours"]);
+        differ.args(["--clients", "8", "--length", "2000"]);
         // Few: new clients get nothing from memory before a server has confirmed their logins.
         tally += check(differ.args(["--segments", "8000", "--hits", "10"]))?;
     }
