@@ -282,6 +282,10 @@ impl Server {
         let mut command = self.flavour.command(program, &home, &data);
         command.arg("--skip-networking").arg("--socket").arg(self.socket());
         command.arg("--pid-file").arg(&pid_file);
+        // A server that starts deletes the temporary tables that it finds, also those of others.
+        let temporary = self.dir.join("temporary");
+        fs::create_dir_all(&temporary)?;
+        command.arg("--tmpdir").arg(&temporary);
         command.args(self.settings.iter().map(|(name, value)| format!("--{name}={value}")));
         command.envs(self.zone.map(|zone| ("TZ", zone)));
         let log = File::options().append(true).create(true).open(self.dir.join("server.log"))?;
