@@ -4,6 +4,7 @@
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, parse, query};
+use crate::tls::files;
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
 fn over_15() -> Config {
@@ -89,6 +90,29 @@ fn set_does_not_read_files_again() {
     assert!(reload.is_err(), "the file is broken");
     proxy.order("set pool_size = 4");
     assert_eq!(config(&proxy, "pool_size"), "4");
+}
+
+/// Configures Refrain over SQLite, for clients that encrypt.
+fn encrypting(certificate: &str) -> Config {
+    Config::sqlite()
+        .general("client_tls_sslmode", "\"prefer\"")
+        .general("client_tls_cert_file", &files().toml(&format!("{certificate}.crt")))
+        .general("client_tls_key_file", &files().toml(&format!("{certificate}.key")))
+}
+
+/// The file has no error of its own, and is refused as its certificate is missing, which comes
+/// later.
+#[test]
+fn set_puts_nothing_of_a_refused_reload_into_force() {
+    let proxy = Config::sqlite().start();
+    let refused = encrypting("late").pool("query_wait_timeout", "\"77s\"");
+    let reload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| proxy.reload(&refused)));
+    assert!(reload.is_err(), "the certificate is missing");
+    files().write("late", &files().authority.sign("late", &["localhost"]).unwrap());
+    proxy.order("set query_timeout = 7.5");
+    assert_eq!(config(&proxy, "query_timeout"), "7500ms");
+    assert_ne!(config(&proxy, "query_wait_timeout"), "77s");
+    assert_eq!(config(&proxy, "client_tls_sslmode"), "disable");
 }
 
 #[test]
