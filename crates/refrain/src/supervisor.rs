@@ -280,11 +280,12 @@ impl Supervisor {
         Ok((loaded, setup))
     }
 
-    /// Reads the configuration in force with options that are set beside it.
+    /// Reads the configuration in force with options that are set beside it, and the files of TLS
+    /// that it did not name before.
     fn load_with(&self, set: &[Assignment]) -> Result<(Loaded, Setup), String> {
         let loaded = self.source.load_with(set)?;
         self.check(&loaded.options)?;
-        let setup = Setup::read(&loaded.options)?;
+        let setup = self.state.tls.changed(&loaded.options)?;
         Ok((loaded, setup))
     }
 

@@ -1,6 +1,8 @@
 //! Options that an operator sets on the console until the next reload, and databases that take no
 //! new clients.
 
+use std::fs;
+
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, parse, query};
@@ -113,6 +115,20 @@ fn set_puts_nothing_of_a_refused_reload_into_force() {
     assert_eq!(config(&proxy, "query_timeout"), "7500ms");
     assert_ne!(config(&proxy, "query_wait_timeout"), "77s");
     assert_eq!(config(&proxy, "client_tls_sslmode"), "disable");
+}
+
+#[test]
+fn set_does_not_read_certificates_again() {
+    files().write("renewed", &files().authority.sign("renewed", &["localhost"]).unwrap());
+    let proxy = encrypting("renewed").start();
+    // The key is written, and the certificate is not yet.
+    let key = files().authority.sign("renewed", &["localhost"]).unwrap().key;
+    fs::write(files().path("renewed.key"), key).unwrap();
+    proxy.order("set query_timeout = 7.5");
+    assert_eq!(config(&proxy, "query_timeout"), "7500ms");
+    let mut console = proxy.console();
+    assert_eq!(console.query("set client_tls_protocols = tlsv1.3").code(), "22023");
+    assert!(console.query("reload").error().is_some(), "a reload reads them");
 }
 
 #[test]
