@@ -4,17 +4,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use refrain_sql::literals::without_literals;
-
 use super::query::RowsWanted;
+use crate::admin::shown_text;
 use crate::console::{Heading, Kind, Table};
 
 /// The version of the form. It rises if something goes, or means something else.
 const VERSION: u32 = 1;
 /// Columns with texts of clients, whose literals are nobody's business.
 const TEXTS: [&str; 3] = ["text", "template", "statement"];
-/// Most characters of a text of a client.
-const TEXT_MAX: usize = 4000;
 
 /// Writes listings, each by its name.
 pub(super) fn listings(choices: &[RowsWanted], tables: &[Table]) -> String {
@@ -79,21 +76,11 @@ fn without_literals_of(table: &Table) -> Cow<'_, [Row]> {
     for row in &mut rows {
         for (value, heading) in row.iter_mut().zip(&table.columns) {
             if let Some(text) = value.as_mut().filter(|_| is_text(heading)) {
-                *text = shown(text);
+                *text = shown_text(text);
             }
         }
     }
     Cow::Owned(rows)
-}
-
-/// Returns a text of a client as it is shown: without its literals, and cut.
-fn shown(text: &str) -> String {
-    let bytes = without_literals(text.as_bytes());
-    let shown = String::from_utf8_lossy(&bytes);
-    match shown.char_indices().nth(TEXT_MAX) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown.into_owned(),
-    }
 }
 
 /// Whether a row has a text in any of its columns.
