@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If `out` cannot be written to.
 pub(crate) fn check(source: &Source, connect: bool, out: &mut dyn Write) -> io::Result<bool> {
-    let Loaded { options, remarks } = match source.load_and_tell() {
+    let Loaded { options, remarks, .. } = match source.load_and_tell() {
         Ok(loaded) => loaded,
         Err(problems) => {
             writeln!(out, "{problems}")?;

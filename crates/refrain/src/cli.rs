@@ -360,10 +360,12 @@ struct How {
 /// Serves clients until the program ends.
 fn serve(source: &Source, how: How) -> ExitCode {
     refrain_drive::free_little_at_once();
-    let Loaded { options, remarks } = match source.load_and_tell() {
+    let loaded = match source.load_and_tell() {
         Ok(loaded) => loaded,
         Err(problems) => return complain(&problems),
     };
+    source.keep(&loaded);
+    let Loaded { options, remarks, .. } = loaded;
     if let Some(user) = &options.general.os_user
         && let Err(error) = machine::become_user(user)
     {

@@ -27,7 +27,7 @@ pub struct Source {
     pub from: From,
     /// Options of the command line, which take precedence.
     pub overrides: Overrides,
-    /// The texts that were read last.
+    /// The texts that the options in force were read from.
     texts: Texts,
 }
 
@@ -47,6 +47,8 @@ pub struct Loaded {
     pub options: Options,
     /// The remarks about lines of a `pgbouncer.ini`, each with its file.
     pub remarks: Vec<(String, Remark)>,
+    /// The texts that they were read from.
+    texts: Texts,
 }
 
 /// Options of the command line, which take precedence over those of the file.
@@ -173,12 +175,14 @@ impl Source {
         Self { from, overrides, texts: Texts::default() }
     }
 
-    /// Reads the options and checks them.
+    /// Reads the options that are to be in force and checks them.
     ///
     /// # Errors
     /// All errors of the configuration, one a line.
     pub fn load(&self) -> Result<Options, String> {
-        self.load_and_tell().map(|loaded| loaded.options)
+        let loaded = self.load_and_tell()?;
+        self.keep(&loaded);
+        Ok(loaded.options)
     }
 
     /// Reads the options, checks them, and tells what there is to know about lines of a
@@ -187,14 +191,16 @@ impl Source {
     /// # Errors
     /// All errors of the configuration, one a line.
     pub fn load_and_tell(&self) -> Result<Loaded, String> {
-        let texts = Texts::default();
-        let loaded = self.load_from(&texts, &[])?;
-        self.texts.replace(&texts);
-        Ok(loaded)
+        self.load_from(&Texts::default(), &[])
     }
 
-    /// Reads the options again from the texts that were read last, and puts values that are set on
-    /// the console in place of those there, and of those of the command line.
+    /// Keeps the texts of options that are put into force, for those that are set beside them.
+    pub(crate) fn keep(&self, loaded: &Loaded) {
+        self.texts.replace(&loaded.texts);
+    }
+
+    /// Reads the options again from the texts that were kept, and puts values that are set on the
+    /// console in place of those there, and of those of the command line.
     ///
     /// # Errors
     /// All errors of the values, one a line.
@@ -242,7 +248,7 @@ impl Source {
                     let place = remark.file.as_ref().map(|file| format!("{}: ", file.display()));
                     (place.unwrap_or_else(|| place_of(&self.from)), remark)
                 });
-                Ok(Loaded { options, remarks: remarks.collect() })
+                Ok(Loaded { options, remarks: remarks.collect(), texts: texts.clone() })
             }
         }
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refrain_config::{Assignment, Change, Options, Remark, When};
+use refrain_config::{Assignment, Change, Options, When};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
@@ -28,9 +28,6 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 const SHORT_CLIENTS: Duration = Duration::from_secs(1);
 /// How often clients are counted while waiting for the last of them to leave.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-
-/// The remarks about lines of the configuration, each with its file.
-type Remarks = Vec<(String, Remark)>;
 
 /// A command for the whole process, or a report of a core about its end.
 #[derive(Debug)]
@@ -224,11 +221,14 @@ impl Supervisor {
         let old = self.state.options();
         // The file may have been renamed: what follows goes to one of its old name.
         open_log(&old);
-        let (new, setup, remarks) = self.load().inspect_err(|why| {
+        let (loaded, setup) = self.load().inspect_err(|why| {
             for problem in why.lines() {
                 tracing::error!(cause = "reload", "configuration not reloaded: {problem}");
             }
         })?;
+        self.set.clear();
+        self.source.keep(&loaded);
+        let Loaded { options: new, remarks, .. } = loaded;
         let changes = old.differences(&new);
         changes.iter().for_each(log_change);
         tracing::info!(cause = "reload", changes = changes.len(), "configuration reloaded");
@@ -238,7 +238,6 @@ impl Supervisor {
         }
         log::remarks(&remarks, "reload");
         open_log(&new);
-        self.set.clear();
         self.put_into_force(new, setup);
         Ok(changes.len())
     }
@@ -251,9 +250,8 @@ impl Supervisor {
         let mut set = self.set.clone();
         set.retain(|other| other.option() != assignment.option());
         set.push(assignment);
-        let loaded = self.source.load_with(&set);
-        let (new, setup, remarks) =
-            loaded.and_then(|loaded| self.checked(loaded)).map_err(NotSet::Invalid)?;
+        let (loaded, setup) = self.load_with(&set).map_err(NotSet::Invalid)?;
+        let Loaded { options: new, remarks, .. } = loaded;
         let changes = old.differences(&new);
         if let Some(change) = changes.iter().find(|change| change.when == When::Restart) {
             return Err(NotSet::TakesRestart(change.key.clone()));
@@ -275,18 +273,25 @@ impl Supervisor {
     }
 
     /// Reads the configuration and the files that it names.
-    fn load(&self) -> Result<(Options, Setup, Remarks), String> {
-        self.source.load_and_tell().and_then(|loaded| self.checked(loaded))
+    fn load(&self) -> Result<(Loaded, Setup), String> {
+        let loaded = self.source.load_and_tell()?;
+        self.check(&loaded.options)?;
+        let setup = Setup::read(&loaded.options)?;
+        Ok((loaded, setup))
     }
 
-    /// Checks options against the addresses that were bound at the start, and reads the files of
-    /// TLS that they name.
-    fn checked(&self, loaded: Loaded) -> Result<(Options, Setup, Remarks), String> {
-        let Loaded { options, remarks } = loaded;
-        match trusts_strangers(&options, &self.state.tcp_addresses()) {
-            Some(why) => Err(why),
-            None => Setup::read(&options).map(|setup| (options, setup, remarks)),
-        }
+    /// Reads the configuration in force with options that are set beside it, and the files of TLS
+    /// that it did not name before.
+    fn load_with(&self, set: &[Assignment]) -> Result<(Loaded, Setup), String> {
+        let loaded = self.source.load_with(set)?;
+        self.check(&loaded.options)?;
+        let setup = self.state.tls.changed(&loaded.options)?;
+        Ok((loaded, setup))
+    }
+
+    /// Checks options against the addresses that were bound at the start.
+    fn check(&self, options: &Options) -> Result<(), String> {
+        trusts_strangers(options, &self.state.tcp_addresses()).map_or(Ok(()), Err)
     }
 
     fn may_drain(&self) -> bool {

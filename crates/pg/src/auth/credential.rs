@@ -166,7 +166,7 @@ impl Credential {
     }
 
     /// Whether a SCRAM verifier is stored, by which MD5 cannot be checked.
-    pub(super) fn is_scram(&self) -> bool {
+    pub(crate) fn is_scram(&self) -> bool {
         matches!(self.kind, Kind::Scram)
     }
 

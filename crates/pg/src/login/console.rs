@@ -1,17 +1,18 @@
 //! Logins to the admin console: who may, and what the client is told.
 
-use refrain_config::{AuthMethod, Database, General};
+use refrain_config::{AuthMethod, Database, General, Options, UserSecret};
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::write::{self, Report};
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 
-use crate::auth::{AuthStep, Authenticated, Password};
+use crate::auth::{AuthStep, Authenticated, Credential, Password};
 use crate::console::session::Session;
 use crate::engine::ClientLogin;
 use crate::state::client::login::LoginRequest;
 use crate::state::parts::Shared;
+use crate::state::shared::SharedPart;
 
 /// The console's server version, in PgBouncer's form: collectors of metrics tell by it which
 /// commands the console understands.
@@ -92,13 +93,26 @@ impl ClientLogin<'_, '_> {
 /// are unknown here: nobody waits for its answer.
 pub fn may_look(shared: &Shared, user: &str, password: &str) -> bool {
     let options = shared.options();
-    let credential = match options.secret(user) {
-        Some(secret) => shared.protocol.configured_credential(user, secret),
-        None => shared.protocol.unknown_credential(user, false),
+    let Some(sent) = Password::new(password) else { return false };
+    let is_right = |of: &Credential| of.check_password(sent.clone()).is_some();
+    // All of them are checked, so that the time is the same.
+    let of_user = credentials(&shared.protocol, &options, user);
+    let right = of_user.iter().filter(|credential| is_right(credential)).count();
+    right > 0 && rights(&options.general, user) != Rights::Nothing
+}
+
+/// Returns the credential of a user, and perhaps one that no password satisfies. A SCRAM secret is
+/// slow to check. Where any user has one, there is exactly one among those returned for each user,
+/// known or not: the time of a check tells nobody who has one.
+fn credentials(shared: &SharedPart, options: &Options, user: &str) -> Vec<Credential> {
+    let is_slow = options.users.iter().any(|it| matches!(it.secret, UserSecret::Scram(_)));
+    let own = match options.secret(user) {
+        Some(secret) => shared.configured_credential(user, secret),
+        None => shared.unknown_credential(user, is_slow),
     };
-    let password = Password::new(password);
-    let is_right = password.is_some_and(|sent| credential.check_password(sent).is_some());
-    is_right && rights(&options.general, user) != Rights::Nothing
+    let needs_other = is_slow && !own.is_scram();
+    let other = needs_other.then(|| shared.unknown_credential(user, true));
+    [own].into_iter().chain(other).collect()
 }
 
 /// Returns the rights of a user at the console.
@@ -110,5 +124,35 @@ pub(crate) fn rights(general: &General, user: &str) -> Rights {
         Rights::Look
     } else {
         Rights::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRAM: &str = "SCRAM-SHA-256$4096:TgBFWONF8iwXk4FS6v6NPA==$\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+    /// Returns how many SCRAM secrets are checked for a user of each kind, if `ann` has this one.
+    fn slow_checks(of_ann: &str) -> [usize; 4] {
+        let text = format!(
+            "auth = \"md5\"\n[databases.d]\nhost = \"h\"\n[users.ann]\npassword = {of_ann:?}\n\
+             [users.bob]\npassword = \"plain\"\n\
+             [users.carl]\npassword = \"md5{}\"\n",
+            "0".repeat(32)
+        );
+        let options = Options::from_toml(&text).unwrap();
+        let shared = SharedPart::new(&options, &mut |bytes| bytes.fill(7));
+        ["ann", "bob", "carl", "nobody"].map(|user| {
+            let all = credentials(&shared, &options, user);
+            all.iter().filter(|credential| credential.is_scram()).count()
+        })
+    }
+
+    #[test]
+    fn a_login_costs_the_same_for_every_user() {
+        assert_eq!(slow_checks(SCRAM), [1; 4]);
+        assert_eq!(slow_checks("plain"), [0; 4]);
     }
 }

@@ -2,6 +2,7 @@
 //! need.
 
 use refrain_pool::snapshot::{Clients, Extent};
+use refrain_sql::literals::without_literals;
 
 use super::Desk;
 use super::pg::why;
@@ -33,6 +34,24 @@ pub(crate) const SHOWN: &[(&str, Extent)] = &[
     ("warnings", Extent::OUTLINE),
 ];
 
+/// Most characters of a text of a client.
+const TEXT_MAX: usize = 4000;
+
+/// Returns a text of a client as the dashboard shows it: without its literals, and cut.
+pub(crate) fn shown_text(text: &str) -> String {
+    let bytes = without_literals(text.as_bytes());
+    let shown = String::from_utf8_lossy(&bytes);
+    match shown.char_indices().nth(TEXT_MAX) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown.into_owned(),
+    }
+}
+
+/// Whether a query is shown as this text.
+fn is_shown_as(query: &str, text: &str) -> bool {
+    shown_text(query) == text
+}
+
 /// Returns the least that has all of both.
 fn both(one: Extent, other: Extent) -> Extent {
     let clients = match (one.clients, other.clients) {
@@ -53,7 +72,9 @@ pub(super) fn answer(desk: &Desk, glance: Glance) {
             names.iter().map(|name| listing(&view, name)).collect()
         }
         Sight::Text(text) => vec![why::of_text(&view(Extent::OUTLINE), &text)],
-        Sight::Template(text) => vec![why::of_template(&view(Extent::TEXTS), &text)],
+        Sight::Template(text) => {
+            vec![why::of_template(&view(Extent::TEXTS), |query| is_shown_as(query, &text))]
+        }
         Sight::Statement(id) => vec![why::of_statement(&view(Extent::OUTLINE), id)],
     };
     (glance.answer)(tables);
@@ -74,6 +95,15 @@ mod tests {
             assert!(LISTINGS.iter().any(|(listing, _)| listing == name), "{name}");
         }
         assert!(SHOWN.is_sorted_by_key(|(name, _)| *name));
+    }
+
+    #[test]
+    fn a_query_is_found_by_the_text_that_is_shown_of_it() {
+        let long = format!("select {} 'ann'", "a, ".repeat(TEXT_MAX));
+        let shown = shown_text(&long);
+        assert_eq!(shown.chars().count(), TEXT_MAX + 1);
+        assert!(is_shown_as(&long, &shown) && is_shown_as("select 'ann'", "select ''"));
+        assert!(!is_shown_as("select 'ann'", &shown) && !is_shown_as("select 1", "select ''"));
     }
 
     #[test]

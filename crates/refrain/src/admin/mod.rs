@@ -32,7 +32,7 @@ mod glance;
 mod set;
 mod commands;
 
-pub(crate) use glance::SHOWN;
+pub(crate) use glance::{SHOWN, shown_text};
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};

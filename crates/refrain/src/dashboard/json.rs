@@ -1,19 +1,17 @@
 //! Listings as JSON: the rows that were asked for, in the order that was asked for.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use refrain_sql::literals::without_literals;
-
 use super::query::RowsWanted;
+use crate::admin::shown_text;
 use crate::console::{Heading, Kind, Table};
 
 /// The version of the form. It rises if something goes, or means something else.
 const VERSION: u32 = 1;
 /// Columns with texts of clients, whose literals are nobody's business.
 const TEXTS: [&str; 3] = ["text", "template", "statement"];
-/// Most characters of a text of a client.
-const TEXT_MAX: usize = 4000;
 
 /// Writes listings, each by its name.
 pub(super) fn listings(choices: &[RowsWanted], tables: &[Table]) -> String {
@@ -52,7 +50,9 @@ pub(super) fn error(why: &str) -> String {
 type Row = Vec<Option<String>>;
 
 fn listing(out: &mut String, choice: &RowsWanted, table: &Table) {
-    let mut rows: Vec<&Row> = table.rows.iter().filter(|row| has(row, &choice.find)).collect();
+    // Before anything is found or sorted: the literals would decide both.
+    let all = without_literals_of(table);
+    let mut rows: Vec<&Row> = all.iter().filter(|row| has(row, &choice.find)).collect();
     let named = |heading: &Heading| choice.sort.as_deref() == Some(&*heading.name);
     if let Some(place) = table.columns.iter().position(named) {
         let of = |row: &&Row| row.get(place).cloned().flatten();
@@ -64,6 +64,23 @@ fn listing(out: &mut String, choice: &RowsWanted, table: &Table) {
     let found = rows.len();
     let shown: Vec<_> = rows.into_iter().skip(choice.offset).take(choice.limit).collect();
     rows_of(out, table, found, choice.offset, &shown);
+}
+
+/// Returns the rows of a table, with the texts of clients as they are shown.
+fn without_literals_of(table: &Table) -> Cow<'_, [Row]> {
+    let is_text = |heading: &Heading| TEXTS.contains(&&*heading.name);
+    if !table.columns.iter().any(is_text) {
+        return Cow::Borrowed(&table.rows);
+    }
+    let mut rows = table.rows.clone();
+    for row in &mut rows {
+        for (value, heading) in row.iter_mut().zip(&table.columns) {
+            if let Some(text) = value.as_mut().filter(|_| is_text(heading)) {
+                *text = shown_text(text);
+            }
+        }
+    }
+    Cow::Owned(rows)
 }
 
 /// Whether a row has a text in any of its columns.
@@ -121,14 +138,6 @@ fn value(out: &mut String, heading: &Heading, value: Option<&str>) {
     match value {
         None => out.push_str("null"),
         Some(number) if is_number(heading.kind) && is_json_number(number) => out.push_str(number),
-        Some(text) if TEXTS.contains(&&*heading.name) => {
-            let shown = without_literals(text.as_bytes());
-            let shown = String::from_utf8_lossy(&shown);
-            match shown.char_indices().nth(TEXT_MAX) {
-                Some((end, _)) => string(out, &format!("{}…", &shown[..end])),
-                None => string(out, &shown),
-            }
-        }
         Some(text) => string(out, text),
     }
 }
@@ -216,7 +225,27 @@ mod tests {
     #[test]
     fn texts_have_no_literals() {
         let all = rows(RowsWanted::new("pools"));
-        assert!(all.contains("\"select ?\"") && !all.contains("ann"), "{all}");
+        assert!(all.contains("\"select ''\"") && !all.contains("ann"), "{all}");
+    }
+
+    /// Otherwise a literal could be guessed, one character after another.
+    #[test]
+    fn literals_decide_neither_what_is_found_nor_its_order() {
+        for find in ["'ann'", "ann", "'a"] {
+            let all = rows(RowsWanted { find: find.to_owned(), ..RowsWanted::new("pools") });
+            assert!(!all.contains("select"), "{find}: {all}");
+        }
+        let all = rows(RowsWanted { find: "t ''".to_owned(), ..RowsWanted::new("pools") });
+        assert!(all.contains("select ''"), "{all}");
+        let row = |id: &str, text: &str| {
+            let value = |text: &str| Some(text.to_owned());
+            vec![value(id), value(text), None]
+        };
+        let columns = table().columns;
+        let texts = [row("1", "select 'b'"), row("2", "select 'a'"), row("3", "select 2")];
+        let all = listings(&[sorted("text", false)], &[Table { columns, rows: texts.into() }]);
+        let places = ["[1,", "[2,", "[3,"].map(|id| all.find(id));
+        assert!(places[0] < places[1] && places[1] < places[2], "{all}");
     }
 
     #[test]

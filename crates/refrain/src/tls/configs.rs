@@ -1,14 +1,16 @@
 //! The needs of handshakes: certificates, keys, authorities and choices, read from the files that
 //! the options name.
 //!
-//! A [`Setup`] is read in full or not at all, at the start and at each reload. A [`Store`] has the
-//! one in force. Cores look into it once per connection.
+//! A [`Setup`] is read in full or not at all, at the start and at each reload. When an option is
+//! set on the console, only the files of options that changed are read. A [`Store`] has the one in
+//! force. Cores look into it once per connection.
 //!
 //! Sessions are resumed both ways: clients get a ticket, whose contents no core has to remember,
 //! and tickets of servers are kept with the setup. A reload ends both, so that no session outlives
 //! the authority that let it in.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use refrain_config::{
@@ -74,10 +76,38 @@ pub(super) struct Acceptor {
     pub(super) config: Arc<ServerConfig>,
     /// The hash of Refrain's certificate, to which clients bind their logins.
     pub(super) end_point: Option<Box<[u8]>>,
+    /// The options that it was made of.
+    terms: Terms,
+}
+
+/// The options that the handshakes with clients depend on.
+#[derive(Debug, PartialEq, Eq)]
+struct Terms {
+    is_verifying: bool,
+    choices: TlsChoices,
+    /// The files of the certificate, its key, the authorities and what these have revoked.
+    files: [Option<PathBuf>; 4],
+}
+
+impl Terms {
+    fn of(general: &General) -> Self {
+        let General {
+            client_tls_cert_file: cert,
+            client_tls_key_file: key,
+            client_tls_ca_file: authorities,
+            client_tls_crl_file: revoked,
+            ..
+        } = general;
+        Self {
+            is_verifying: general.client_tls_sslmode.is_verifying(),
+            choices: general.client_tls_choices(),
+            files: [cert, key, authorities, revoked].map(Clone::clone),
+        }
+    }
 }
 
 /// The needs of all handshakes, of one configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Setup {
     clients: Option<Arc<Acceptor>>,
     servers: Servers,
@@ -93,19 +123,33 @@ impl Setup {
     /// # Errors
     /// The first file that is of no use, and why; or the options that leave no choice.
     pub(crate) fn read(options: &Options) -> Result<Self, String> {
-        let clients = match options.general.client_tls_sslmode {
-            SslMode::Disable => None,
-            _ => Some(Arc::new(acceptor(&options.general)?)),
+        Self::default().changed(options)
+    }
+
+    /// Returns the setup of other options: with the certificates of this one, and what the files
+    /// have now of which this one has nothing.
+    fn changed(&self, options: &Options) -> Result<Self, String> {
+        let terms = Terms::of(&options.general);
+        let clients = match (options.general.client_tls_sslmode, &self.clients) {
+            (SslMode::Disable, _) => None,
+            (_, Some(own)) if own.terms == terms => Some(Arc::clone(own)),
+            _ => Some(Arc::new(acceptor(&options.general, terms)?)),
         };
         let mut servers = HashMap::new();
         for database in &options.databases {
             for host in database.server.hosts() {
                 let Host::Tcp { tls, .. } = host else { continue };
-                if tls.mode != SslMode::Disable && !servers.contains_key(tls) {
-                    let config = connector(tls)
-                        .map_err(|why| format!("databases.{}: {why}", database.name))?;
-                    servers.insert(Arc::clone(tls), Arc::new(config));
+                if tls.mode == SslMode::Disable || servers.contains_key(tls) {
+                    continue;
                 }
+                let config = match self.servers.get(tls) {
+                    Some(own) => Arc::clone(own),
+                    None => Arc::new(
+                        connector(tls)
+                            .map_err(|why| format!("databases.{}: {why}", database.name))?,
+                    ),
+                };
+                servers.insert(Arc::clone(tls), config);
             }
         }
         Ok(Self { clients, servers, left: Servers::new() })
@@ -129,6 +173,15 @@ impl Store {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = setup;
     }
 
+    /// Returns the setup of other options. Files are read only for options that are not in force:
+    /// certificates that have been renewed since wait for a reload.
+    ///
+    /// # Errors
+    /// The first file that is of no use, and why; or the options that leave no choice.
+    pub(crate) fn changed(&self, options: &Options) -> Result<Setup, String> {
+        self.current().changed(options)
+    }
+
     /// Returns what a handshake with a client needs; `None` if clients may not encrypt any more.
     pub(super) fn of_clients(&self) -> Option<Arc<Acceptor>> {
         self.current().clients.clone()
@@ -146,11 +199,11 @@ impl Store {
     }
 }
 
-fn acceptor(general: &General) -> Result<Acceptor, String> {
-    let choices = general.client_tls_choices();
-    let provider = Arc::new(provider(&choices));
+fn acceptor(general: &General, terms: Terms) -> Result<Acceptor, String> {
+    let choices = &terms.choices;
+    let provider = Arc::new(provider(choices));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&versions(&choices))
+        .with_protocol_versions(&versions(choices))
         .map_err(|error| format!("client_tls_ciphers: {error}"))?;
     let builder = match &general.client_tls_ca_file {
         None => builder.with_no_client_auth(),
@@ -166,7 +219,7 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
                 }
                 None => verifier,
             };
-            let verifier = match general.client_tls_sslmode.is_verifying() {
+            let verifier = match terms.is_verifying {
                 true => verifier,
                 false => verifier.allow_unauthenticated(),
             };
@@ -188,7 +241,7 @@ fn acceptor(general: &General) -> Result<Acceptor, String> {
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = Ticketer::new().map_err(|error| error.to_string())?;
     config.send_tls13_tickets = 1;
-    Ok(Acceptor { config: Arc::new(config), end_point })
+    Ok(Acceptor { config: Arc::new(config), end_point, terms })
 }
 
 fn connector(tls: &ServerTls) -> Result<ClientConfig, String> {

@@ -127,7 +127,7 @@ impl Session {
     /// If clients may not encrypt any more.
     pub(crate) fn of_client(store: &Store, clear: usize, is_direct: bool) -> Result<Self, String> {
         let acceptor = store.of_clients().ok_or("clients may not encrypt any more")?;
-        let Acceptor { config, end_point } = &*acceptor;
+        let Acceptor { config, end_point, .. } = &*acceptor;
         let records = UnbufferedServerConnection::new(Arc::clone(config));
         let records = Records::OfClient(Box::new(records.map_err(|error| error.to_string())?));
         let with = Party::Client { end_point: end_point.clone(), is_direct };

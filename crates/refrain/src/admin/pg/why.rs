@@ -3,7 +3,6 @@
 
 use refrain_config::{Autoprepare, Backend, Options, PoolMode, PoolOptions, ShareServers};
 use refrain_pg::snapshot::{CacheVerdict, Kept, NormalizedQueryRow, StatementView, TextVerdict};
-use refrain_sql::literals::without_literals;
 
 use super::autoprepare::merged;
 use crate::admin::table::{Column, nullable, table, text};
@@ -64,12 +63,10 @@ pub(in crate::admin) fn of_statement(view: &View<'_>, id: u64) -> Table {
     table(COLUMNS, &reasons.collect::<Vec<_>>())
 }
 
-/// Returns the reasons for a normalized query that is shown as this text; no rows if there is none.
-pub(in crate::admin) fn of_template(view: &View<'_>, shown: &str) -> Table {
-    let queries = merged(&view.snapshots).into_iter();
-    let is_it =
-        |row: &NormalizedQueryRow| without_literals(row.query.as_bytes()) == shown.as_bytes();
-    let reasons = queries.filter(is_it).take(TEMPLATES_MAX).flat_map(|row| {
+/// Returns the reasons for normalized queries, of which `is_it` tells; no rows if there is none.
+pub(in crate::admin) fn of_template(view: &View<'_>, is_it: impl Fn(&str) -> bool) -> Table {
+    let queries = merged(&view.snapshots).into_iter().filter(|row| is_it(&row.query));
+    let reasons = queries.take(TEMPLATES_MAX).flat_map(|row| {
         let cases = Case::all(view, &row.query, Some((&*row.database, &*row.user)));
         let reasons = |case: &Case<'_>| case.reasons(case.normalized(&row));
         cases.iter().flat_map(reasons).collect::<Vec<_>>()

@@ -1,5 +1,6 @@
 //! Servers: what is asked of them, what they may answer, and whose certificate is taken.
 
+use refrain_config::Host;
 use xtask::certificates::self_signed;
 
 use super::*;
@@ -54,6 +55,20 @@ fn a_core_that_has_not_heard_of_a_reload_connects_as_before() {
     assert!(Session::of_server(&world.store, host).unwrap().is_some());
     world.store.replace(Setup::read(&other).unwrap());
     assert!(Session::of_server(&world.store, host).is_err());
+}
+
+#[test]
+fn a_setup_of_the_same_options_has_the_same_certificates() {
+    let world = World::new(PREFER, "sslmode = \"require\"");
+    let Host::Tcp { tls, .. } = &world.options.databases[0].server.host else { panic!() };
+    let in_force = || (world.store.of_clients().unwrap(), world.store.of_server(tls).unwrap());
+    let before = in_force();
+    world.store.replace(world.store.changed(&world.options).unwrap());
+    let after = in_force();
+    assert!(Arc::ptr_eq(&before.0, &after.0) && Arc::ptr_eq(&before.1, &after.1));
+    world.store.replace(Setup::read(&world.options).unwrap());
+    let read = in_force();
+    assert!(!Arc::ptr_eq(&read.0, &after.0) && !Arc::ptr_eq(&read.1, &after.1));
 }
 
 #[test]

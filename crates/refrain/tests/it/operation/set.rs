@@ -1,9 +1,12 @@
 //! Options that an operator sets on the console until the next reload, and databases that take no
 //! new clients.
 
+use std::fs;
+
 use refrain_differ::msg::Msg;
 
 use crate::session::{Session, parse, query};
+use crate::tls::files;
 use crate::world::{Config, Proxy, Version, cluster, database, eventually};
 
 fn over_15() -> Config {
@@ -89,6 +92,43 @@ fn set_does_not_read_files_again() {
     assert!(reload.is_err(), "the file is broken");
     proxy.order("set pool_size = 4");
     assert_eq!(config(&proxy, "pool_size"), "4");
+}
+
+/// Configures Refrain over SQLite, for clients that encrypt.
+fn encrypting(certificate: &str) -> Config {
+    Config::sqlite()
+        .general("client_tls_sslmode", "\"prefer\"")
+        .general("client_tls_cert_file", &files().toml(&format!("{certificate}.crt")))
+        .general("client_tls_key_file", &files().toml(&format!("{certificate}.key")))
+}
+
+/// The file has no error of its own, and is refused as its certificate is missing, which comes
+/// later.
+#[test]
+fn set_puts_nothing_of_a_refused_reload_into_force() {
+    let proxy = Config::sqlite().start();
+    let refused = encrypting("late").pool("query_wait_timeout", "\"77s\"");
+    let reload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| proxy.reload(&refused)));
+    assert!(reload.is_err(), "the certificate is missing");
+    files().write("late", &files().authority.sign("late", &["localhost"]).unwrap());
+    proxy.order("set query_timeout = 7.5");
+    assert_eq!(config(&proxy, "query_timeout"), "7500ms");
+    assert_ne!(config(&proxy, "query_wait_timeout"), "77s");
+    assert_eq!(config(&proxy, "client_tls_sslmode"), "disable");
+}
+
+#[test]
+fn set_does_not_read_certificates_again() {
+    files().write("renewed", &files().authority.sign("renewed", &["localhost"]).unwrap());
+    let proxy = encrypting("renewed").start();
+    // The key is written, and the certificate is not yet.
+    let key = files().authority.sign("renewed", &["localhost"]).unwrap().key;
+    fs::write(files().path("renewed.key"), key).unwrap();
+    proxy.order("set query_timeout = 7.5");
+    assert_eq!(config(&proxy, "query_timeout"), "7500ms");
+    let mut console = proxy.console();
+    assert_eq!(console.query("set client_tls_protocols = tlsv1.3").code(), "22023");
+    assert!(console.query("reload").error().is_some(), "a reload reads them");
 }
 
 #[test]
