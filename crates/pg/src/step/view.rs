@@ -214,16 +214,16 @@ fn replies(shared: &Shared, now: Now, most: usize) -> Vec<CachedReply> {
 /// most is known.
 fn known(shared: &Shared, pool: &PoolShared, canonical: &[u8]) -> Option<Statement> {
     let seed = shared.protocol.registry.seed();
-    let mut known: Option<Statement> = None;
     let changes = pool.protocol.schema_changes();
+    let mut candidates = Vec::new();
+    // The registry is locked meanwhile: nothing is computed here.
     shared.protocol.registry.for_each(|statement| {
-        let same = || *texts::canonical_of(seed, statement.text()) == *canonical;
-        let better = || known.as_ref().is_none_or(|known| known.verdict.known(changes).is_none());
-        if statement.pool == pool.id && better() && same() {
-            known = Some(statement.clone());
+        if statement.pool == pool.id {
+            candidates.push(statement.clone());
         }
     });
-    known
+    candidates.sort_by_cached_key(|it| it.verdict.known(changes).is_none());
+    candidates.into_iter().find(|it| *texts::canonical_of(seed, it.text()) == *canonical)
 }
 
 /// Returns whether replies to a text are kept, as far as that is known, and the reason.
