@@ -46,7 +46,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     let hint = hint::hint(text.as_bytes()).filter(|_| options.cache.options.hints);
     let text = without_comments(text.trim().as_bytes(), false);
     let canonical = texts::canonical_of(seed, &text);
-    let mut pools: Vec<_> = shared.pools();
+    let mut pools = caching(shared);
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     let verdict = |pool: &Arc<PoolShared>| {
         let cache = options.cache.of(&pool.database, &pool.user);
@@ -108,10 +108,17 @@ pub fn judge(shared: &Shared, text: &str, only: Option<(&str, &str)>) -> Vec<Tex
             canonical: String::from_utf8_lossy(&canonical).into_owned(),
         }
     };
-    let mut pools: Vec<_> = shared.pools();
+    let mut pools = caching(shared);
     pools.retain(|it| only.is_none_or(|name| name == (&*it.database, &*it.user)));
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     pools.iter().take(JUDGED_MAX).map(verdict).collect()
+}
+
+/// Returns the pools whose replies can be kept: those that are not for replication.
+fn caching(shared: &Shared) -> Vec<Arc<PoolShared>> {
+    let mut pools: Vec<_> = shared.pools();
+    pools.retain(|pool| !pool.protocol.is_for_replication());
+    pools
 }
 
 /// Most pools for which a text is judged: each is a walk over all statements.
@@ -125,7 +132,7 @@ pub fn advisable(
     mut texts: Vec<RepeatedRow>,
 ) -> Vec<RepeatedRow> {
     let seed = shared.protocol.registry.seed();
-    let pools = shared.pools();
+    let pools = caching(shared);
     let of = |row: &RepeatedRow| {
         pools.iter().find(|it| it.database == row.database && it.user == row.user)
     };
