@@ -241,10 +241,12 @@ pub enum News {
     PoolFullOver,
     /// A command took as long as the log is to tell.
     Duration,
+    /// A cancel request for a client of another process did not get there.
+    CancelLost,
 }
 
 impl News {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::ClientLogin,
         Self::ServerLogin,
         Self::ServerFound,
@@ -253,6 +255,7 @@ impl News {
         Self::PoolFull,
         Self::PoolFullOver,
         Self::Duration,
+        Self::CancelLost,
     ];
 
     /// Returns the key that stands in the log.
@@ -266,6 +269,7 @@ impl News {
             Self::PoolFull => "pool_full",
             Self::PoolFullOver => "pool_full_over",
             Self::Duration => "duration",
+            Self::CancelLost => "cancel",
         }
     }
 
@@ -281,6 +285,7 @@ impl News {
             Self::PoolFull => "clients wait, because a limit of servers is reached",
             Self::PoolFullOver => "clients no longer wait because of a limit of servers",
             Self::Duration => "duration",
+            Self::CancelLost => "a cancel request is not passed on",
         })
     }
 }

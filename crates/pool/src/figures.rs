@@ -247,7 +247,7 @@ fn home(key: u64) -> usize {
 }
 
 /// Returns the number under which the statements of a pool count that are not known.
-pub fn others_of(pool: PoolId) -> u64 {
+fn others_of(pool: PoolId) -> u64 {
     // Numbers of statements are counted from 1, and do not come near.
     !pool.0 << 5 >> 5
 }

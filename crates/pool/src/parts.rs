@@ -71,6 +71,13 @@ pub trait Parts: Sized + Debug + 'static {
         let _ = (shared, settings, variant);
     }
 
+    /// Whether each server of a variant has one client alone, until it closes. Such servers are
+    /// none of those that the clients of a pool share.
+    fn is_dedicated(variant: u16) -> bool {
+        let _ = variant;
+        false
+    }
+
     /// Puts new options of a pool into force.
     fn configure(pool: &Self::PoolShared, settings: &PoolSettings) {
         let _ = (pool, settings);

@@ -84,6 +84,8 @@ pub struct PoolView<P: Parts> {
     pub server_database: Arc<str>,
     /// Whether the pool is paused.
     pub paused: bool,
+    /// Whether each server has one client alone ([`Parts::is_dedicated`]).
+    pub is_dedicated: bool,
     /// Number of clients that are logged in and do not wait; zero if no client was looked at.
     pub active: u32,
     /// Number of clients that wait for a server.
@@ -186,6 +188,8 @@ pub struct ServerView<P: Parts> {
     pub lent: Now,
     /// Whether the server is to be closed once its client is done.
     pub close_needed: bool,
+    /// Whether it has one client alone ([`Parts::is_dedicated`]).
+    pub is_dedicated: bool,
     /// The encryption of the connection, if there is one.
     pub secured: Option<Arc<Secured>>,
     /// The protocol's part.
@@ -225,6 +229,7 @@ impl<P: Parts> PoolView<P> {
             host: self.host,
             server_database: self.server_database,
             paused: self.paused,
+            is_dedicated: self.is_dedicated,
             active: self.active,
             waiting: self.waiting,
             asking: self.asking,
@@ -272,6 +277,7 @@ impl<P: Parts> ServerView<P> {
             connected: self.connected,
             lent: self.lent,
             close_needed: self.close_needed,
+            is_dedicated: self.is_dedicated,
             secured: self.secured,
             session: turn(self.session),
         }

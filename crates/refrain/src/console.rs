@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use refrain_pool::ids::ClientSerial;
 
@@ -20,7 +21,16 @@ pub(crate) enum Call {
 /// A look of the dashboard at the program: all tables are of one moment.
 pub(crate) struct Glance {
     pub(crate) at: Sight,
+    /// The time up to which somebody waits for the answer.
+    pub(crate) until: Instant,
     pub(crate) answer: Box<dyn FnOnce(Vec<Table>) + Send>,
+}
+
+impl Glance {
+    /// Whether nobody waits any more.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        self.until <= now
+    }
 }
 
 /// The things that a look is at.
@@ -163,7 +173,18 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_look_is_over_when_nobody_waits_any_more() {
+        let until = Instant::now();
+        let at = Sight::Listings(Vec::new());
+        let glance = Glance { at, until, answer: Box::new(drop) };
+        assert!(glance.is_over(until));
+        assert!(!glance.is_over(until - Duration::from_millis(1)));
+    }
 
     #[test]
     fn a_refusal_says_what_was_probably_meant() {

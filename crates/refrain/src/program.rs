@@ -167,7 +167,11 @@ fn serve_http(
 fn canceller(cores: &Arc<Cores<Pg>>) -> Box<dyn Fn(u32, Box<[u8]>) + Send> {
     let (post, shared) = (Arc::clone(&cores.post), Arc::clone(&cores.shared));
     Box::new(move |pid, key| {
-        let (pid, key) = shared.protocol.cancel_key(pid, &key).unwrap_or((pid, key));
+        let (pid, key) = match shared.protocol.cancel_key(pid, &key) {
+            Some(found) => found,
+            None if shared.protocol.is_inner_pid(pid) => return,
+            None => (pid, key),
+        };
         let message = || CoreMessage::Cancel { pid, key: key.clone() };
         post.cores().for_each(|core| post.send(core, Mail::Message(message())));
     })

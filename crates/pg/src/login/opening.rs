@@ -83,7 +83,9 @@ impl ClientLogin<'_, '_> {
                 return self.step.cancel_request(pid, &key);
             }
         }
-        self.step.cancel_request(pid, key);
+        if !shared.protocol.is_inner_pid(pid) {
+            self.step.cancel_request(pid, key);
+        }
         self.step.ports.act(Action::Ask(Request::Cancel { pid, key: key.into() }));
     }
 

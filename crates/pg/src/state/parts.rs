@@ -115,6 +115,11 @@ impl Parts for Pg {
         shared.replications.adapt(settings, variant);
     }
 
+    fn is_dedicated(variant: u16) -> bool {
+        // All variants are for replication.
+        variant > 0
+    }
+
     fn configure(pool: &PoolSharedPart, settings: &PoolSettings) {
         pool.configure(settings);
     }

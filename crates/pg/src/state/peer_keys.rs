@@ -6,16 +6,25 @@
 //! may still be passed on. All other bits are random, and lead by a table to the process ID that
 //! the cores know.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The byte of the secret key that has the count, and the bits of the count.
 const HOPS_AT: usize = 3;
 const HOPS: u8 = 0b11;
 
-/// The keys that clients have got, each with the process ID that the cores know.
+/// The keys that clients have got.
 #[derive(Debug, Default)]
-pub(crate) struct PeerKeys(Mutex<HashMap<Shown, u32>>);
+pub(crate) struct PeerKeys(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The process ID that the cores know, by the key.
+    pids: HashMap<Shown, u32>,
+    /// These process IDs. They are counters, so a request that names one would have to guess the
+    /// secret key alone.
+    inner: HashSet<u32>,
+}
 
 /// A key as a client has got it: the process ID, and the secret key.
 type Shown = (u32, Box<[u8]>);
@@ -25,11 +34,15 @@ type Shown = (u32, Box<[u8]>);
 pub(crate) struct PeerKey {
     keys: Arc<PeerKeys>,
     shown: Shown,
+    /// The process ID that the cores know.
+    inner: u32,
 }
 
 impl Drop for PeerKey {
     fn drop(&mut self) {
-        self.keys.known().remove(&self.shown);
+        let mut known = self.keys.known();
+        known.inner.remove(&self.inner);
+        known.pids.remove(&self.shown);
     }
 }
 
@@ -52,7 +65,7 @@ pub(crate) enum Addressee {
 }
 
 impl PeerKeys {
-    fn known(&self) -> MutexGuard<'_, HashMap<Shown, u32>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,16 +82,24 @@ impl PeerKeys {
         // A process ID is a positive number.
         let told = u32::from_be_bytes([random[0] & 0x7f, low, high, random[3]]);
         let shown = (told, Box::from(key));
-        self.known().insert(shown.clone(), pid);
-        PeerKey { keys: Arc::clone(self), shown }
+        let mut known = self.known();
+        known.pids.insert(shown.clone(), pid);
+        known.inner.insert(pid);
+        drop(known);
+        PeerKey { keys: Arc::clone(self), shown, inner: pid }
     }
 
     /// Returns the process ID that the cores know, and the secret key, of a client with this key.
     pub(crate) fn find(&self, pid: u32, key: &[u8]) -> Option<(u32, Box<[u8]>)> {
         let mut key: Box<[u8]> = key.into();
         *key.get_mut(HOPS_AT)? |= HOPS;
-        let found = self.known().get(&(pid, key.clone())).copied();
+        let found = self.known().pids.get(&(pid, key.clone())).copied();
         found.map(|pid| (pid, key))
+    }
+
+    /// Whether the cores know a client with a key by this process ID: no client names it.
+    pub(crate) fn is_inner(&self, pid: u32) -> bool {
+        self.known().inner.contains(&pid)
     }
 }
 
@@ -116,9 +137,11 @@ mod tests {
         assert_eq!(addressee(0x0102, given.pid(), &key), Addressee::Us);
         assert_eq!(keys.find(given.pid(), b"abc\x11"), Some((77, Box::from(&b"abc\x13"[..]))));
         assert_eq!(keys.find(given.pid(), b"abd\x13"), None);
+        assert!(keys.is_inner(77) && !keys.is_inner(given.pid()));
         let pid = given.pid();
         drop(given);
         assert_eq!(keys.find(pid, &key), None);
+        assert!(!keys.is_inner(77));
     }
 
     #[test]

@@ -145,6 +145,12 @@ impl SharedPart {
         self.peer_keys.find(pid, key)
     }
 
+    /// Whether a process ID is the inner one of a client whose key names this process. A request
+    /// that names it is none of that client.
+    pub fn is_inner_pid(&self, pid: u32) -> bool {
+        self.peer_keys.is_inner(pid)
+    }
+
     /// Returns the counts of the cache.
     pub fn cache_stats(&self) -> Stats {
         self.results.cache.stats()

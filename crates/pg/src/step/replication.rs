@@ -2,7 +2,7 @@
 //! directions at once.
 //!
 //! Of a message its tag is read, so that each end of a session falls between two messages, and the
-//! memory stays small.
+//! memory stays small. An error is awaited in full: it may be the last message.
 
 use refrain_pg_wire::back::Fields;
 use refrain_pg_wire::tag::{back, front};
@@ -13,6 +13,7 @@ use refrain_pool::inbox::{Inbox, Rest};
 use refrain_pool::{Conn, Linked, Step as PoolStep};
 
 use crate::engine::Step;
+use crate::relay::reader::LOOKED_INTO_MAX;
 use crate::state::parts::Pg;
 
 /// The fate of a message.
@@ -24,10 +25,12 @@ enum Onward {
     IsLast,
     /// It does not pass on, and nothing behind it is read.
     Ends,
+    /// It is judged again when all of it is there.
+    Waits,
 }
 
-/// Passes messages on. `judge` gets the tag of each, and as much of its body as is there. Returns
-/// the number of bytes taken.
+/// Passes messages on. `judge` gets the header of each, and as much of its body as is there.
+/// Returns the number of bytes taken.
 ///
 /// # Errors
 /// If a message has a length that none can have.
@@ -35,15 +38,15 @@ fn pass(
     inbox: &mut Inbox,
     out: &mut Vec<u8>,
     input: &[u8],
-    mut judge: impl FnMut(u8, &[u8]) -> Onward,
+    mut judge: impl FnMut(Header, &[u8]) -> Onward,
 ) -> Result<usize, Malformed> {
     let mut at = inbox.take_rest(input);
     out.extend_from_slice(&input[..at]);
     while let Some(header) = Header::parse(&input[at..])? {
         let message = &input[at..];
         let there = header.message_bytes().min(message.len());
-        let onward = judge(header.tag, &message[frame::HEADER_BYTES..there]);
-        if onward == Onward::Ends {
+        let onward = judge(header, &message[frame::HEADER_BYTES..there]);
+        if matches!(onward, Onward::Ends | Onward::Waits) {
             break;
         }
         out.extend_from_slice(&message[..there]);
@@ -70,8 +73,8 @@ impl Relayed<'_, '_> {
         let Linked { client, server, ports, .. } = self.step.linked(self.client, self.server);
         let Some(relay) = &mut server.session.relay else { return 0 };
         let mut ends = false;
-        let passed = pass(&mut client.inbox, ports.out(self.server), input, |tag, _| {
-            ends = tag == front::TERMINATE;
+        let passed = pass(&mut client.inbox, ports.out(self.server), input, |header, _| {
+            ends = header.tag == front::TERMINATE;
             if ends {
                 return Onward::Ends;
             }
@@ -98,11 +101,17 @@ impl Relayed<'_, '_> {
             self.step.linked(self.client, self.server);
         let Some(relay) = &mut server.session.relay else { return (0, false) };
         let mut fatal = false;
-        let passed = pass(&mut server.inbox, ports.out(self.client), input, |tag, body| {
-            match tag {
+        let passed = pass(&mut server.inbox, ports.out(self.client), input, |header, body| {
+            let length = header.message_bytes();
+            let missing = length - frame::HEADER_BYTES - body.len();
+            match header.tag {
                 back::READY_FOR_QUERY => relay.note_ready(),
                 back::COPY_BOTH_RESPONSE => relay.note_stream(),
-                back::ERROR_RESPONSE if Fields(body).is_fatal() => {
+                // A longer one than Refrain reads passes on like any message.
+                back::ERROR_RESPONSE if missing > 0 && length <= LOOKED_INTO_MAX => {
+                    return Onward::Waits;
+                }
+                back::ERROR_RESPONSE if missing == 0 && Fields(body).is_fatal() => {
                     fatal = true;
                     return Onward::IsLast;
                 }
@@ -144,8 +153,8 @@ mod tests {
         let mut held = Vec::new();
         for piece in stream.chunks(size) {
             held.extend_from_slice(piece);
-            let used = pass(&mut inbox, &mut out, &held, |tag, _| {
-                tags.push(tag);
+            let used = pass(&mut inbox, &mut out, &held, |header, _| {
+                tags.push(header.tag);
                 Onward::Passes
             });
             held.drain(..used.unwrap());
@@ -167,7 +176,10 @@ mod tests {
     fn nothing_is_read_behind_the_end() {
         let (mut inbox, mut out) = (Inbox::default(), Vec::new());
         let input = b"Q\0\0\0\x05\0X\0\0\0\x04Q";
-        let judge = |tag, _: &[u8]| if tag == b'X' { Onward::Ends } else { Onward::Passes };
+        let judge = |header: Header, _: &[u8]| match header.tag {
+            b'X' => Onward::Ends,
+            _ => Onward::Passes,
+        };
         assert_eq!(pass(&mut inbox, &mut out, input, judge).unwrap(), 6);
         assert_eq!(out, b"Q\0\0\0\x05\0");
         assert!(pass(&mut inbox, &mut out, b"Q\0\0\0\x03", judge).is_err());

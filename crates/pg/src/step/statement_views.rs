@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use refrain_pool::figures::{StatementFigures, SumOfFigures, others_of};
+use refrain_pool::figures::{StatementFigures, SumOfFigures};
 use refrain_pool::ids::PoolId;
 
 use crate::results::texts::without_literals;
@@ -64,11 +64,15 @@ pub fn statements_at(shared: &Shared, cores: &[CoreStatementsView]) -> Vec<State
         view.clients = clients.get(&view.id).copied().unwrap_or(0);
         view.figures = figures.remove(&view.id).unwrap_or_default();
     }
+    // What is left is of statements that are not known any more, or never were.
+    let mut others: HashMap<PoolId, SumOfFigures> = HashMap::new();
+    for sum in figures.into_values() {
+        others.entry(sum.pool).or_default().add(&sum);
+    }
     let mut pools = shared.pools();
     pools.sort_by_key(|pool| pool.id);
     for pool in pools {
-        let mut sum = figures.remove(&others_of(pool.id)).unwrap_or_default();
-        figures.values().filter(|it| it.pool == pool.id).for_each(|it| sum.add(it));
+        let sum = others.remove(&pool.id).unwrap_or_default();
         if sum.counts.calls + sum.counts.errors > 0 {
             views.push(StatementView::of_others(&pool.database, &pool.user, OTHERS, sum));
         }

@@ -46,7 +46,7 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
     let hint = hint::hint(text.as_bytes()).filter(|_| options.cache.options.hints);
     let text = without_comments(text.trim().as_bytes(), false);
     let canonical = texts::canonical_of(seed, &text);
-    let mut pools: Vec<_> = shared.pools();
+    let mut pools = caching(shared);
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     let verdict = |pool: &Arc<PoolShared>| {
         let cache = options.cache.of(&pool.database, &pool.user);
@@ -108,10 +108,17 @@ pub fn judge(shared: &Shared, text: &str, only: Option<(&str, &str)>) -> Vec<Tex
             canonical: String::from_utf8_lossy(&canonical).into_owned(),
         }
     };
-    let mut pools: Vec<_> = shared.pools();
+    let mut pools = caching(shared);
     pools.retain(|it| only.is_none_or(|name| name == (&*it.database, &*it.user)));
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     pools.iter().take(JUDGED_MAX).map(verdict).collect()
+}
+
+/// Returns the pools whose replies can be kept: those that are not for replication.
+fn caching(shared: &Shared) -> Vec<Arc<PoolShared>> {
+    let mut pools: Vec<_> = shared.pools();
+    pools.retain(|pool| !pool.protocol.is_for_replication());
+    pools
 }
 
 /// Most pools for which a text is judged: each is a walk over all statements.
@@ -125,7 +132,7 @@ pub fn advisable(
     mut texts: Vec<RepeatedRow>,
 ) -> Vec<RepeatedRow> {
     let seed = shared.protocol.registry.seed();
-    let pools = shared.pools();
+    let pools = caching(shared);
     let of = |row: &RepeatedRow| {
         pools.iter().find(|it| it.database == row.database && it.user == row.user)
     };
@@ -214,16 +221,16 @@ fn replies(shared: &Shared, now: Now, most: usize) -> Vec<CachedReply> {
 /// most is known.
 fn known(shared: &Shared, pool: &PoolShared, canonical: &[u8]) -> Option<Statement> {
     let seed = shared.protocol.registry.seed();
-    let mut known: Option<Statement> = None;
     let changes = pool.protocol.schema_changes();
+    let mut candidates = Vec::new();
+    // The registry is locked meanwhile: nothing is computed here.
     shared.protocol.registry.for_each(|statement| {
-        let same = || *texts::canonical_of(seed, statement.text()) == *canonical;
-        let better = || known.as_ref().is_none_or(|known| known.verdict.known(changes).is_none());
-        if statement.pool == pool.id && better() && same() {
-            known = Some(statement.clone());
+        if statement.pool == pool.id {
+            candidates.push(statement.clone());
         }
     });
-    known
+    candidates.sort_by_cached_key(|it| it.verdict.known(changes).is_none());
+    candidates.into_iter().find(|it| *texts::canonical_of(seed, it.text()) == *canonical)
 }
 
 /// Returns whether replies to a text are kept, as far as that is known, and the reason.

@@ -108,6 +108,7 @@ impl<P: Protocol> Engine<P> {
             host: pool.settings.host.clone(),
             server_database: pool.server_database().into(),
             paused: pool.choice.paused,
+            is_dedicated: P::is_dedicated(pool.shared.variant),
             active,
             waiting: u32::try_from(pool.waiting() + pool.entering.len()).unwrap_or(u32::MAX),
             asking: u32::try_from(pool.asking.len()).unwrap_or(u32::MAX),
@@ -150,6 +151,7 @@ impl<P: Protocol> Engine<P> {
             connected: server.connected,
             lent: server.since,
             close_needed: server.close_needed,
+            is_dedicated: P::is_dedicated(pool.shared.variant),
             secured: server.secured.clone(),
             session: P::server_view(&server.session),
         })

@@ -36,7 +36,7 @@ pub(crate) use glance::{SHOWN, shown_text};
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use asked::Outcome;
@@ -142,6 +142,7 @@ impl Desk {
             let poll_timeout = if self.waiting.is_empty() { IDLE } else { LOOK_EVERY };
             match questions.recv_timeout(poll_timeout) {
                 Ok(Call::Client(question)) => self.answer(question),
+                Ok(Call::Dashboard(glance)) if glance.is_over(Instant::now()) => {}
                 Ok(Call::Dashboard(glance)) => glance::answer(&self, glance),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -8,7 +8,6 @@ use refrain_pg::Counters;
 use refrain_pool::snapshot::ServerViewState;
 use refrain_pool::stats::Histogram;
 
-use super::summary::is_at_limit;
 use super::table::{Listing, Pair, bigint, int, text};
 use super::view::{Pool, View};
 
@@ -73,7 +72,7 @@ fn now(view: &View<'_>) -> Vec<Pair> {
         Pair::new("clients_waiting", pools.iter().map(|pool| pool.sum.waiting).sum::<u32>()),
         Pair::new("longest_wait_us", pools.iter().map(|it| it.sum.max_wait_us).max().unwrap_or(0)),
         Pair::new("pools", pools.len()),
-        Pair::new("pools_at_limit", pools.iter().filter(|pool| is_at_limit(pool)).count()),
+        Pair::new("pools_at_limit", pools.iter().filter(|pool| pool.is_at_limit()).count()),
         Pair::new("servers_active", servers(ServerViewState::Active)),
         Pair::new("servers_idle", servers(ServerViewState::Idle)),
         Pair::new("servers_login", servers(ServerViewState::Login)),
@@ -168,7 +167,7 @@ fn reason(view: &View<'_>, pool: &Pool) -> (String, &'static str) {
     let is_full = || most.is_some_and(|most| of_database() >= most as usize);
     if pool.sum.paused || view.state.is_paused() {
         ("the database is paused".to_owned(), "RESUME on the console")
-    } else if is_at_limit(pool) && pool.all_servers() > 0 {
+    } else if pool.is_at_limit() && pool.all_servers() > 0 {
         let size = pool.sum.size;
         (format!("all {size} servers of the pool work"), "a larger pool_size, or shorter work")
     } else if is_lost() {

@@ -74,14 +74,8 @@ fn servers(pools: &[Pool]) -> String {
     format!("{all}: {}", parts.join(", "))
 }
 
-/// True if all servers that the pool may have are there, and none is idle.
-pub(super) fn is_at_limit(pool: &Pool) -> bool {
-    let idle = pool.servers(ServerViewState::Idle);
-    idle == 0 && pool.all_servers() >= u64::from(pool.sum.size)
-}
-
 fn limits(pools: &[Pool]) -> String {
-    let full: Vec<&Pool> = pools.iter().filter(|pool| is_at_limit(pool)).collect();
+    let full: Vec<&Pool> = pools.iter().filter(|pool| pool.is_at_limit()).collect();
     let name = |pool: &&&Pool| {
         let sum = &pool.sum;
         format!("{}/{} ({} servers, {} wait)", sum.database, sum.user, sum.size, sum.waiting)

@@ -31,6 +31,8 @@ pub(super) struct Pool {
     pub(super) sum: PoolView,
     /// Servers by state, in the order of [`SERVER_STATES`].
     servers: [u32; SERVER_STATES.len()],
+    /// Those of them that have one client each.
+    dedicated: [u32; SERVER_STATES.len()],
 }
 
 const SERVER_STATES: [ServerViewState; 5] = [
@@ -51,6 +53,16 @@ impl Pool {
     pub(super) fn servers(&self, state: ServerViewState) -> u64 {
         let counts = SERVER_STATES.iter().zip(self.servers);
         counts.filter(|(other, _)| **other == state).map(|(_, count)| u64::from(count)).sum()
+    }
+
+    /// True if all servers that the clients of the pool may share are there, and none is idle.
+    pub(super) fn is_at_limit(&self) -> bool {
+        let shared = || self.servers.iter().zip(self.dedicated).map(|(all, apart)| all - apart);
+        let idle = SERVER_STATES
+            .iter()
+            .zip(shared())
+            .any(|(state, count)| *state == ServerViewState::Idle && count > 0);
+        !self.sum.is_dedicated && !idle && shared().sum::<u32>() >= self.sum.size
     }
 }
 
@@ -88,7 +100,7 @@ impl<'a> View<'a> {
 
     /// Returns the pools, by database and user.
     pub(super) fn pools(&self) -> Vec<Pool> {
-        let pool = |(key, sum)| (key, Pool { sum, servers: [0; 5] });
+        let pool = |(key, sum)| (key, Pool { sum, servers: [0; 5], dedicated: [0; 5] });
         let mut pools: BTreeMap<Key, Pool> =
             sum::pools(&self.snapshots).into_iter().map(pool).collect();
         for (_, server) in self.servers() {
@@ -96,6 +108,7 @@ impl<'a> View<'a> {
             let state = SERVER_STATES.iter().position(|state| *state == server.state);
             if let (Some(pool), Some(state)) = (pools.get_mut(&key), state) {
                 pool.servers[state] += 1;
+                pool.dedicated[state] += u32::from(server.is_dedicated);
             }
         }
         pools.into_values().collect()

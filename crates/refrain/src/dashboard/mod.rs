@@ -13,7 +13,7 @@ mod access;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::console::{Call, Glance, Sight, Table};
 use crate::dashboard::access::Denied;
@@ -99,7 +99,8 @@ impl Dashboard {
         let (answer, answered) = mpsc::channel();
         // The caller may have stopped waiting.
         let answer = Box::new(move |tables| drop(answer.send(tables)));
-        self.console.send(Call::Dashboard(Glance { at, answer })).ok()?;
+        let until = Instant::now() + WAIT;
+        self.console.send(Call::Dashboard(Glance { at, until, answer })).ok()?;
         answered.recv_timeout(WAIT).ok()
     }
 }

@@ -376,55 +376,16 @@ fn counted(text: &mut Text, grouped: &Grouped<'_>, (name, help): (&str, &str), c
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use refrain_config::{Host, MetricsBy, PoolMode, ShareServers};
-    use refrain_pg::snapshot::CoreView;
-    use refrain_pool::Now;
+    use refrain_config::MetricsBy;
     use refrain_pool::ids::Core;
 
     use super::*;
-
-    /// Returns a pool with large figures.
-    fn pool(database: &str, user: &str) -> PoolView {
-        let mut counters = Counters::default();
-        counters.pool.queries = 1_000_000_000;
-        counters.query_time.count(123_456_789);
-        PoolView {
-            database: database.into(),
-            user: user.into(),
-            mode: PoolMode::Transaction,
-            size: 20,
-            host: Arc::new(Host::Unix { dir: "/tmp".into(), port: 5432 }),
-            server_database: database.into(),
-            paused: false,
-            waiting: 1,
-            active: 1,
-            asking: 0,
-            max_wait_us: 123_456_789,
-            share_servers: ShareServers::Reads,
-            share_width: 2,
-            servers_shared: 1,
-            requests_on_shared: 1,
-            longest_line: 3,
-            counters,
-        }
-    }
+    use crate::sum::tests::{pool, snapshot};
 
     /// Returns the metrics of 1,000 pools of ten databases, at two cores.
     fn scrape(by: MetricsBy) -> String {
         let pools = || (0..1_000).map(|n| pool(&format!("database_{}", n % 10), &format!("u_{n}")));
-        let core = |number| Snapshot {
-            core: Core(number),
-            now: Now(0),
-            pools: pools().collect(),
-            forgotten: Counters::default(),
-            clients: Vec::new(),
-            servers: Vec::new(),
-            protocol: CoreView::default(),
-            connections: 0,
-            logging_in: 0,
-        };
+        let core = |number| snapshot(Core(number), pools().collect());
         let mut text = Text::new(true);
         super::pools(&mut text, &Grouped { by, snapshots: &[core(0), core(1)] });
         text.end()

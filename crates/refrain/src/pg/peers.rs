@@ -1,24 +1,32 @@
 //! Cancel requests that are passed on to other processes that serve the same clients (`[peers]`).
 //!
 //! Each has a connection and a thread of its own, which ends when the other process closes the
-//! connection: it has handled the request then. There are few of both at a time, so that requests
-//! for a process that does not answer take no more than that.
+//! connection: it has handled the request then. There are few of both at a time for each process, so
+//! that requests for one that does not answer take no more than that, and nothing from the others.
+//! Anybody can send such requests, without a login.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refrain_config::{Peer, PeerPlace};
 use refrain_pg_wire::startup;
+use refrain_pool::event::{Level, News, Note};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+use crate::log;
 use crate::resolve;
 use crate::state::State;
 
-/// Requests that are under way at the same time, at most.
+/// Requests that are under way to a process at the same time, at most.
 const PASSED_ON_MAX: u32 = 64;
 /// Time for a request, if `cancel_timeout` has no end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,12 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     state: Weak<State>,
-    under_way: AtomicU32,
+    /// How many are under way to each process, by its number.
+    under_way: Mutex<HashMap<u32, u32>>,
 }
 
 impl Peers {
     pub(crate) fn new(state: &Arc<State>) -> Arc<Self> {
-        Arc::new(Self { state: Arc::downgrade(state), under_way: AtomicU32::new(0) })
+        Arc::new(Self { state: Arc::downgrade(state), under_way: Mutex::default() })
     }
 
     /// Passes a cancel request on to the process with this number, if there is one.
@@ -42,47 +51,88 @@ impl Peers {
             tracing::debug!(cause = "cancel", "a cancel request is for peer {peer}: there is none");
             return;
         };
-        if self.under_way.fetch_add(1, Relaxed) >= PASSED_ON_MAX {
-            self.under_way.fetch_sub(1, Relaxed);
-            tracing::warn!(cause = "cancel", "too many cancel requests are under way to peers");
-            return;
-        }
+        let Some(under_way) = self.begin(peer.id) else {
+            return tell(format!("too many are under way to peer {}", peer.id));
+        };
         let mut request = Vec::new();
         startup::write_cancel(&mut request, pid, key);
-        let (timeout, peers) = (options.general.cancel_timeout, Arc::clone(self));
+        let until = deadline(options.general.cancel_timeout.unwrap_or(PATIENCE));
         let pass = move || {
-            if let Err(error) = send(&peer, &request, timeout.unwrap_or(PATIENCE)) {
-                let (id, host) = (peer.id, peer.host());
-                tracing::warn!(cause = "cancel", "peer {id} at {host} got no request: {error}");
+            if let Err(error) = send(&peer, &request, until) {
+                tell(format!("peer {} at {}: {error}", peer.id, peer.host()));
             }
-            peers.under_way.fetch_sub(1, Relaxed);
+            drop(under_way);
         };
         if let Err(error) = thread::Builder::new().name("cancel".to_owned()).spawn(pass) {
-            self.under_way.fetch_sub(1, Relaxed);
-            tracing::warn!(cause = "cancel", "a cancel request is not passed on: {error}");
+            tell(error.to_string());
+        }
+    }
+
+    /// Counts a request to a process; `None` if there are too many.
+    fn begin(self: &Arc<Self>, peer: u32) -> Option<UnderWay> {
+        let mut counts = self.counts();
+        let count = counts.entry(peer).or_default();
+        if *count >= PASSED_ON_MAX {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(UnderWay { peers: Arc::clone(self), peer })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<u32, u32>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is counted until it ends.
+#[derive(Debug)]
+struct UnderWay {
+    peers: Arc<Peers>,
+    peer: u32,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(count) = self.peers.counts().get_mut(&self.peer) {
+            *count -= 1;
         }
     }
 }
 
+/// Logs that a request is lost.
+fn tell(detail: String) {
+    let (level, cause) = (Level::Warn, News::CancelLost.key());
+    let (code, client, peer, server) = (None, None, None, None);
+    let (database, user) = (None, None);
+    log::note(&Note { level, cause, code, client, peer, database, user, server, detail });
+}
+
+fn deadline(timeout: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(timeout).unwrap_or(now + PATIENCE)
+}
+
+/// Returns the time that is left.
+///
+/// # Errors
+/// If there is none.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
 /// Sends a request to a process, and waits until the process has handled it.
-fn send(peer: &Peer, request: &[u8], timeout: Duration) -> io::Result<()> {
+fn send(peer: &Peer, request: &[u8], until: Instant) -> io::Result<()> {
     match &peer.place {
-        PeerPlace::Unix(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(timeout))?;
-            stream.set_write_timeout(Some(timeout))?;
-            say(stream, request)
-        }
+        PeerPlace::Unix(path) => say(connect_unix(path, until)?, request, until),
         PeerPlace::Tcp(host, port) => {
             let addresses = resolve::look_up(host).map_err(io::Error::other)?;
             let mut last = io::Error::from(io::ErrorKind::NotFound);
             for address in addresses {
-                match TcpStream::connect_timeout(&SocketAddr::new(address, *port), timeout) {
-                    Ok(stream) => {
-                        stream.set_read_timeout(Some(timeout))?;
-                        stream.set_write_timeout(Some(timeout))?;
-                        return say(stream, request);
-                    }
+                let address = SocketAddr::new(address, *port);
+                match TcpStream::connect_timeout(&address, left(until)?) {
+                    Ok(stream) => return say(stream, request, until),
                     Err(error) => last = error,
                 }
             }
@@ -91,12 +141,69 @@ fn send(peer: &Peer, request: &[u8], timeout: Duration) -> io::Result<()> {
     }
 }
 
-fn say(mut stream: impl Read + Write, request: &[u8]) -> io::Result<()> {
+/// Connects to a Unix socket. If its queue is full, that waits as long as sending may.
+fn connect_unix(path: &Path, until: Instant) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(left(until)?))?;
+    let address = SocketAddrUnix::new(path)?;
+    retry_on_intr(|| connect(&socket, &address))?;
+    Ok(socket.into())
+}
+
+fn say(mut stream: impl Read + Write + AsFd, request: &[u8], until: Instant) -> io::Result<()> {
+    set_socket_timeout(&stream, Timeout::Send, Some(left(until)?))?;
     stream.write_all(request)?;
+    set_socket_timeout(&stream, Timeout::Recv, Some(left(until)?))?;
     // Nothing comes but the end.
     let mut end = [0];
     match stream.read(&mut end) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
         read => read.map(|_| ()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use refrain_config::Options;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_answer_takes_no_place_of_another() {
+        let peers = Arc::<Peers>::default();
+        let mut silent: Vec<_> = (0..PASSED_ON_MAX).map(|_| peers.begin(1).unwrap()).collect();
+        assert!(peers.begin(1).is_none());
+        assert!(peers.begin(2).is_some());
+        silent.pop();
+        assert!(peers.begin(1).is_some());
+    }
+
+    fn peer(keys: &str) -> Peer {
+        let options = Options::from_toml(&format!("[general]\npeer_id = 1\n[peers.2]\n{keys}"));
+        options.unwrap().peer(2).unwrap().clone()
+    }
+
+    #[test]
+    fn a_request_ends_at_a_socket_whose_queue_is_full() {
+        let dir = std::env::temp_dir().join(format!("refrain-peers-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let listener = UnixListener::bind(dir.join(".s.PGSQL.5432")).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let peer = peer(&format!("host = {dir:?}\nport = 5432"));
+        for _ in 0..3 {
+            let until = Instant::now() + Duration::from_millis(50);
+            assert!(send(&peer, b"request", until).is_err());
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn no_address_is_tried_when_the_time_is_over() {
+        let peer = peer("host = \"127.0.0.1\"\nport = 1");
+        let error = send(&peer, b"request", Instant::now()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

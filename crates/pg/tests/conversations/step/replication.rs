@@ -74,6 +74,35 @@ fn a_fatal_error_is_the_last_that_a_client_gets() {
 }
 
 #[test]
+fn a_client_gets_the_whole_of_a_fatal_error_that_comes_in_pieces_and_nothing_behind_it() {
+    let error = fatal("57P01", &"word ".repeat(200));
+    for at in 1..32 {
+        let talk = one_server();
+        let alice = talk.client_with(PHYSICAL);
+        let server = talk.server(1);
+        alice.sends([query("START_REPLICATION 0/0")]);
+        let (beginning, rest) = error.bytes.split_at(at * at);
+        server.gets([query("START_REPLICATION 0/0")]).sends_bytes(beginning);
+        assert!(!alice.is_closed());
+        server.sends_bytes(rest);
+        alice.gets([error.clone()]);
+        assert!(alice.is_closed());
+    }
+}
+
+#[test]
+fn an_error_too_long_to_be_held_passes_on_in_pieces() {
+    let error = fatal("57P01", &"x".repeat(3 << 19));
+    let talk = one_server();
+    let alice = talk.client_with(PHYSICAL);
+    let server = talk.server(1);
+    alice.sends([query("START_REPLICATION 0/0")]);
+    server.gets([query("START_REPLICATION 0/0")]).sends_bytes(&error.bytes[..1 << 20]);
+    server.sends_bytes(&error.bytes[1 << 20..]);
+    alice.gets([error]);
+}
+
+#[test]
 fn a_shutdown_ends_a_stream_and_waits_for_a_command() {
     let talk = two_servers();
     let (alice, one) = (talk.client_with(PHYSICAL), talk.server(1));

@@ -35,6 +35,35 @@ fn a_cancel_goes_to_the_server_with_the_servers_own_key() {
     assert_eq!(talk.counters().pool.cancels, 1);
 }
 
+/// The process IDs that the cores know are counters: with one of them, a key would be half as long.
+#[test]
+fn a_client_whose_key_names_the_process_is_found_by_that_key_alone() {
+    let talk = Conversation::new(format!("peer_id = 5\n{}", options("pool_size = 1")));
+    let (alice, server) = (talk.client(), talk.server(1));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    let (_, key) = alice.key();
+    for pid in 0..16 {
+        talk.newcomer().sends([cancel_request(pid, &key)]);
+    }
+    assert_eq!(talk.counters().pool.cancels, 0);
+    cancels(&talk, &alice);
+    talk.cancel(1).forgets();
+    assert_eq!(talk.counters().pool.cancels, 1);
+}
+
+#[test]
+fn a_client_from_before_a_peer_id_keeps_its_key() {
+    let talk = one_server();
+    let (alice, server) = (talk.client(), talk.server(1));
+    talk.reloads(&format!("peer_id = 5\n{}", options("pool_size = 1")));
+    alice.sends([query("select pg_sleep(9)")]);
+    server.forgets();
+    cancels(&talk, &alice);
+    talk.cancel(1).forgets();
+    assert_eq!(talk.counters().pool.cancels, 1);
+}
+
 #[test]
 fn a_server_is_lent_to_nobody_while_a_cancel_is_under_way() {
     let talk = one_server();

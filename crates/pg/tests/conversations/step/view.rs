@@ -25,6 +25,18 @@ fn clients_and_servers_are_shown_as_they_are() {
 }
 
 #[test]
+fn a_pool_for_replication_is_shown_as_one_whose_servers_have_one_client_each() {
+    let talk = one_server();
+    let (_alice, _bob) = (talk.client(), talk.client_with(&[("replication", "true")]));
+    talk.server(2).gets_nothing();
+    let view = talk.snapshot();
+    let pools: Vec<_> = view.pools.iter().map(|pool| pool.is_dedicated).collect();
+    assert_eq!(pools, [false, true]);
+    let servers: Vec<_> = view.servers.iter().map(|server| server.is_dedicated).collect();
+    assert_eq!(servers, [false, true]);
+}
+
+#[test]
 fn connections_at_their_login_are_counted_apart() {
     let talk = one_server().by_hand();
     let (_silent, alice) = (talk.newcomer(), talk.newcomer());

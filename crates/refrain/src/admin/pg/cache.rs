@@ -214,7 +214,7 @@ pub(in crate::admin) const ADVICE: Listing<RepeatedRow> = Listing {
         let pools = sum::pools(&view.snapshots);
         let in_session_mode = |row: &RepeatedRow| {
             let pool = pools.get(&(row.database.clone(), row.user.clone()));
-            pool.is_some_and(|pool| pool.mode == PoolMode::Session)
+            pool.is_some_and(|pool| pool.mode == PoolMode::Session && !pool.is_dedicated)
         };
         let mut repeats = own::repeats(&view.snapshots);
         repeats.retain(|row| !in_session_mode(row));

@@ -210,3 +210,18 @@ fn a_key_of_a_peer_that_is_not_there_cancels_nothing() {
     Session::raw(proxy.addr(), &cancel_request(&other)).rest();
     assert_eq!(proxy.counter("cancels"), 0);
 }
+
+#[test]
+fn requests_that_a_peer_does_not_get_are_counted_in_the_log() {
+    let config = Config::over(cluster(Version::V15)).general("peer_id", "5");
+    let proxy = config.more("[peers.6]\nhost = \"127.0.0.1\"\nport = 1\n").start();
+    let mut key = proxy.open("postgres").key.clone();
+    key[1] = 6;
+    for _ in 0..20 {
+        cancel(&proxy, &key);
+    }
+    let words = "a cancel request is not passed on";
+    let line = |part: &str| proxy.log().lines().any(|it| it.contains(words) && it.contains(part));
+    eventually("the first is told", || line("peer 6 at 127.0.0.1"));
+    eventually("the others are counted", || line(" more in "));
+}

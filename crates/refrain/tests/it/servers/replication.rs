@@ -69,6 +69,18 @@ fn a_standby_of_18_streams() {
     a_standby_streams(Version::V18);
 }
 
+#[test]
+fn a_pool_is_shown_as_before_when_its_user_replicates() {
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_mode", "transaction").start();
+    let mut replica = replicate(&proxy, &[("replication", "true")]).unwrap();
+    replica.query("IDENTIFY_SYSTEM");
+    assert_eq!(proxy.open("postgres").query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
+    let pools = proxy.show("pools");
+    let mut pools = pools.iter().filter(|pool| pool["database"] == "postgres");
+    assert_eq!(pools.next().unwrap()["pool_mode"], "transaction");
+    assert!(pools.next().is_none());
+}
+
 fn a_subscription_follows(version: Version) {
     let (publisher, subscriber) = (primary(version), primary(version));
     let proxy = over(&publisher).start();
