@@ -324,19 +324,13 @@ impl Model {
                 return false;
             }
             _ if text.starts_with("(SELECT CAST('trigger'") => {
-                self.log.push("CATALOG".into());
-                self.rows(reply, self.catalog, Status(0));
-                return false;
+                return self.tells("CATALOG", self.catalog, reply);
             }
             _ if text.starts_with("SELECT @@session_track_schema") => {
-                self.log.push(text.into());
-                self.rows(reply, &[&["1", "0", "OFF", "autocommit"]], Status(0));
-                return false;
+                return self.tells(text, &[&["1", "0", "OFF", "autocommit"]], reply);
             }
             "SELECT @@collation_connection LIMIT 1" => {
-                self.log.push(text.into());
-                self.rows(reply, &[&["utf8mb4_bin"]], Status(0));
-                return false;
+                return self.tells(text, &[&["utf8mb4_bin"]], reply);
             }
             _ => {}
         }
@@ -373,6 +367,13 @@ impl Model {
                 break;
             }
         }
+        false
+    }
+
+    /// Notes a question of Refrain's own, and answers. Returns false: the server goes on.
+    fn tells(&mut self, asked: &str, rows: &[&[&str]], reply: &mut Reply<'_>) -> bool {
+        self.log.push(asked.into());
+        self.rows(reply, rows, Status(0));
         false
     }
 
