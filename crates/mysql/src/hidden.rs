@@ -72,11 +72,14 @@ impl May {
         match (facts.calls, facts.verb) {
             (Calls::Any, _) => Self(Self::CALL),
             (Calls::Fires, _) => Self(Self::READ | Self::WRITE),
+            // The statements behind the first one may read views.
+            (Calls::Harmless, _) if facts.has_several => Self(Self::READ),
             (
                 Calls::Harmless,
-                Verb::End | Verb::Kill | Verb::Savepoint | Verb::Show | Verb::Unlock | Verb::Use,
+                Verb::End | Verb::Kill | Verb::Savepoint | Verb::Unlock | Verb::Use,
             ) => Self(0),
-            (Calls::Harmless, Verb::Get | Verb::Other | Verb::Select | Verb::Set) => {
+            // SHOW has conditions with queries.
+            (Calls::Harmless, Verb::Get | Verb::Other | Verb::Select | Verb::Set | Verb::Show) => {
                 Self(Self::READ)
             }
         }
@@ -366,6 +369,24 @@ mod tests {
     fn read(rows: &[[&str; 3]]) -> Catalog {
         let row = |row: &[&str; 3]| row.iter().map(|text| text.as_bytes().into()).collect();
         Catalog::read(&rows.iter().map(row).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_text_that_may_read_a_view_says_so() {
+        let may = |text: &str| May::of(&text::facts(text.as_bytes(), Reads::default()));
+        for text in [
+            "SELECT * FROM lockv",
+            "COMMIT; SELECT * FROM lockv",
+            "USE shop; SET a = (SELECT a FROM lockv)",
+            "SHOW TABLES WHERE (SELECT a FROM lockv) = 1",
+        ] {
+            assert_eq!(may(text), May(May::READ), "{text}");
+        }
+        assert_eq!(may("COMMIT; DELETE FROM t"), May(May::READ | May::WRITE));
+        assert_eq!(may("COMMIT; CALL p()"), May(May::CALL));
+        for text in ["COMMIT", "ROLLBACK;", "USE shop", "SAVEPOINT a"] {
+            assert!(may(text).is_none(), "{text}");
+        }
     }
 
     #[test]

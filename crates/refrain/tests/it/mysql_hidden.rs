@@ -42,6 +42,7 @@ const LEAVING: &[&str] = &[
     "SELECT COUNT(*) FROM plain WHERE a IN (SELECT a FROM v_into)",
     "SELECT a FROM v_lock",
     "SELECT a FROM v_own_lock",
+    "SHOW TABLES WHERE (SELECT a FROM v_own_lock) = 1",
     "SELECT a FROM v_table",
     "SELECT a FROM v_view",
     "INSERT INTO plain SELECT a, 1 FROM v_into",
