@@ -322,6 +322,11 @@ impl Hidden {
         (since > changed && now.since(since) < age_max).then_some((known, since))
     }
 
+    /// Whether the answer is there and may be used.
+    pub(crate) fn is_current(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
+        self.find(options, changed, now).is_some()
+    }
+
     /// Whether the answer is there and may be used for more than half of its time.
     pub(crate) fn is_fresh(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
         let age = self.find(options, changed, now).map(|(_, since)| now.since(since));
@@ -474,6 +479,9 @@ mod tests {
         assert!(!matters(&options, 0, 40_000_005) && hidden.is_wanted(), "it is soon too old");
         assert!(matters(&options, 0, 60_000_005), "it is too old");
         assert!(matters(&options, 5, 6), "there may be another trigger");
+        let is_current = |changed, now| hidden.is_current(&options, (Now(changed), Now(now)));
+        assert!(is_current(0, 40_000_005));
+        assert!(!is_current(0, 60_000_005) && !is_current(5, 6));
         hidden.learn(read(&[["trigger", "CALL p()", ""]]), Now(5));
         assert!(matters(&options, 0, 6) && !hidden.has_views());
         assert!(!hidden.matters(May(May::READ), &options, (Now(0), Now(6))));
