@@ -148,12 +148,13 @@ impl Catalog {
     /// Reads the answer to [`QUESTION`].
     pub(crate) fn read(rows: &[Vec<Box<[u8]>>]) -> Self {
         let (mut catalog, mut rights) = (Self::default(), Rights::default());
-        let (mut counts, mut calls) = ([0; 3], false);
+        let (mut counts, mut calls, mut bodies) = ([0; 3], false, Vec::new());
         for row in rows {
             let [kind, a, b] = row.as_slice() else { return Self::unknown() };
             let count = match &**kind {
                 b"trigger" => {
                     catalog.triggers |= may_leave(a, b);
+                    bodies.push(a);
                     0
                 }
                 b"view" => {
@@ -176,6 +177,7 @@ impl Catalog {
             (true, true) => catalog.views = Views::Any,
             (true, false) => {}
         }
+        catalog.triggers |= bodies.iter().any(|body| catalog.views.are_in(body));
         catalog.is_partial = of_rights || rights.hide_triggers();
         catalog.triggers |= catalog.is_partial;
         catalog
@@ -416,6 +418,10 @@ mod tests {
         ] {
             assert!(read(&[["trigger", other, ""]]).triggers, "{other}");
         }
+        let reads = ["trigger", "SET NEW.a = (SELECT MAX(a) FROM lockv)", ""];
+        assert!(read(&[reads, ["view", "lockv", "1"]]).triggers, "the view leaves something");
+        assert!(!read(&[reads, ["view", "lockv", ""]]).triggers);
+        assert!(!read(&[reads, ["view", "other", "1"]]).triggers);
         let long = format!("SET NEW.a = '{}'", "x".repeat(BODY_MAX));
         assert!(read(&[["trigger", &long, ""]]).triggers);
         let hidden = r"SET NEW.a = '\', NEW.b = f(5), NEW.c = ' '";
