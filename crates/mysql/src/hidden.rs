@@ -26,7 +26,8 @@ const BODY_MAX: usize = 3000;
 /// The statement that asks the catalog. No setting of a session changes its meaning.
 ///
 /// Its rows have three columns: `trigger`, a body, the body's `sql_mode`; `view`, a view's name,
-/// and `1` if the view calls a function of the user's or takes a lock, or if its text is not told;
+/// and `1` if the view calls a function of the user's, takes a lock or sets a number that the session
+/// remembers, or if its text is not told;
 /// the name of a right of the user that has to do with triggers, a schema and a table, which are
 /// empty where the right is wider; `role`, if the user has one, so that the rights are not known.
 pub(crate) const QUESTION: &str = "\
@@ -36,6 +37,9 @@ pub(crate) const QUESTION: &str = "\
     UNION ALL (SELECT CAST('view' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(CASE \
     WHEN COALESCE(VIEW_DEFINITION, '') = '' OR LOCATE('`(', VIEW_DEFINITION) > 0 \
     OR LOCATE('\"(', VIEW_DEFINITION) > 0 OR LOCATE('get_lock', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('last_insert_id(', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('nextval(', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('setval(', LOWER(VIEW_DEFINITION)) > 0 \
     THEN '1' ELSE '' END AS BINARY) AS calls FROM information_schema.VIEWS \
     WHERE TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
     ORDER BY calls DESC LIMIT 1001) \
@@ -372,6 +376,13 @@ impl Hidden {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn views_that_set_numbers_are_asked_for() {
+        for call in ["get_lock", "last_insert_id(", "nextval(", "setval("] {
+            assert!(QUESTION.contains(&format!("LOCATE('{call}', LOWER(VIEW_DEFINITION))")));
+        }
+    }
 
     fn read(rows: &[[&str; 3]]) -> Catalog {
         let row = |row: &[&str; 3]| row.iter().map(|text| text.as_bytes().into()).collect();
