@@ -26,7 +26,8 @@ const BODY_MAX: usize = 3000;
 /// The statement that asks the catalog. No setting of a session changes its meaning.
 ///
 /// Its rows have three columns: `trigger`, a body, the body's `sql_mode`; `view`, a view's name,
-/// and `1` if the view calls a function of the user's or takes a lock, or if its text is not told;
+/// and `1` if the view calls a function of the user's, takes a lock or sets a number that the session
+/// remembers, or if its text is not told;
 /// the name of a right of the user that has to do with triggers, a schema and a table, which are
 /// empty where the right is wider; `role`, if the user has one, so that the rights are not known.
 pub(crate) const QUESTION: &str = "\
@@ -36,6 +37,9 @@ pub(crate) const QUESTION: &str = "\
     UNION ALL (SELECT CAST('view' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(CASE \
     WHEN COALESCE(VIEW_DEFINITION, '') = '' OR LOCATE('`(', VIEW_DEFINITION) > 0 \
     OR LOCATE('\"(', VIEW_DEFINITION) > 0 OR LOCATE('get_lock', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('last_insert_id(', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('nextval(', LOWER(VIEW_DEFINITION)) > 0 \
+    OR LOCATE('setval(', LOWER(VIEW_DEFINITION)) > 0 \
     THEN '1' ELSE '' END AS BINARY) AS calls FROM information_schema.VIEWS \
     WHERE TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
     ORDER BY calls DESC LIMIT 1001) \
@@ -72,11 +76,14 @@ impl May {
         match (facts.calls, facts.verb) {
             (Calls::Any, _) => Self(Self::CALL),
             (Calls::Fires, _) => Self(Self::READ | Self::WRITE),
+            // The statements behind the first one may read views.
+            (Calls::Harmless, _) if facts.has_several => Self(Self::READ),
             (
                 Calls::Harmless,
-                Verb::End | Verb::Kill | Verb::Savepoint | Verb::Show | Verb::Unlock | Verb::Use,
+                Verb::End | Verb::Kill | Verb::Savepoint | Verb::Unlock | Verb::Use,
             ) => Self(0),
-            (Calls::Harmless, Verb::Get | Verb::Other | Verb::Select | Verb::Set) => {
+            // SHOW has conditions with queries.
+            (Calls::Harmless, Verb::Get | Verb::Other | Verb::Select | Verb::Set | Verb::Show) => {
                 Self(Self::READ)
             }
         }
@@ -145,12 +152,13 @@ impl Catalog {
     /// Reads the answer to [`QUESTION`].
     pub(crate) fn read(rows: &[Vec<Box<[u8]>>]) -> Self {
         let (mut catalog, mut rights) = (Self::default(), Rights::default());
-        let (mut counts, mut calls) = ([0; 3], false);
+        let (mut counts, mut calls, mut bodies) = ([0; 3], false, Vec::new());
         for row in rows {
             let [kind, a, b] = row.as_slice() else { return Self::unknown() };
             let count = match &**kind {
                 b"trigger" => {
                     catalog.triggers |= may_leave(a, b);
+                    bodies.push(a);
                     0
                 }
                 b"view" => {
@@ -173,6 +181,7 @@ impl Catalog {
             (true, true) => catalog.views = Views::Any,
             (true, false) => {}
         }
+        catalog.triggers |= bodies.iter().any(|body| catalog.views.are_in(body));
         catalog.is_partial = of_rights || rights.hide_triggers();
         catalog.triggers |= catalog.is_partial;
         catalog
@@ -319,6 +328,11 @@ impl Hidden {
         (since > changed && now.since(since) < age_max).then_some((known, since))
     }
 
+    /// Whether the answer is there and may be used.
+    pub(crate) fn is_current(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
+        self.find(options, changed, now).is_some()
+    }
+
     /// Whether the answer is there and may be used for more than half of its time.
     pub(crate) fn is_fresh(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
         let age = self.find(options, changed, now).map(|(_, since)| now.since(since));
@@ -363,9 +377,34 @@ impl Hidden {
 mod tests {
     use super::*;
 
+    #[test]
+    fn views_that_set_numbers_are_asked_for() {
+        for call in ["get_lock", "last_insert_id(", "nextval(", "setval("] {
+            assert!(QUESTION.contains(&format!("LOCATE('{call}', LOWER(VIEW_DEFINITION))")));
+        }
+    }
+
     fn read(rows: &[[&str; 3]]) -> Catalog {
         let row = |row: &[&str; 3]| row.iter().map(|text| text.as_bytes().into()).collect();
         Catalog::read(&rows.iter().map(row).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_text_that_may_read_a_view_says_so() {
+        let may = |text: &str| May::of(&text::facts(text.as_bytes(), Reads::default()));
+        for text in [
+            "SELECT * FROM lockv",
+            "COMMIT; SELECT * FROM lockv",
+            "USE shop; SET a = (SELECT a FROM lockv)",
+            "SHOW TABLES WHERE (SELECT a FROM lockv) = 1",
+        ] {
+            assert_eq!(may(text), May(May::READ), "{text}");
+        }
+        assert_eq!(may("COMMIT; DELETE FROM t"), May(May::READ | May::WRITE));
+        assert_eq!(may("COMMIT; CALL p()"), May(May::CALL));
+        for text in ["COMMIT", "ROLLBACK;", "USE shop", "SAVEPOINT a"] {
+            assert!(may(text).is_none(), "{text}");
+        }
     }
 
     #[test]
@@ -390,6 +429,10 @@ mod tests {
         ] {
             assert!(read(&[["trigger", other, ""]]).triggers, "{other}");
         }
+        let reads = ["trigger", "SET NEW.a = (SELECT MAX(a) FROM lockv)", ""];
+        assert!(read(&[reads, ["view", "lockv", "1"]]).triggers, "the view leaves something");
+        assert!(!read(&[reads, ["view", "lockv", ""]]).triggers);
+        assert!(!read(&[reads, ["view", "other", "1"]]).triggers);
         let long = format!("SET NEW.a = '{}'", "x".repeat(BODY_MAX));
         assert!(read(&[["trigger", &long, ""]]).triggers);
         let hidden = r"SET NEW.a = '\', NEW.b = f(5), NEW.c = ' '";
@@ -453,6 +496,9 @@ mod tests {
         assert!(!matters(&options, 0, 40_000_005) && hidden.is_wanted(), "it is soon too old");
         assert!(matters(&options, 0, 60_000_005), "it is too old");
         assert!(matters(&options, 5, 6), "there may be another trigger");
+        let is_current = |changed, now| hidden.is_current(&options, (Now(changed), Now(now)));
+        assert!(is_current(0, 40_000_005));
+        assert!(!is_current(0, 60_000_005) && !is_current(5, 6));
         hidden.learn(read(&[["trigger", "CALL p()", ""]]), Now(5));
         assert!(matters(&options, 0, 6) && !hidden.has_views());
         assert!(!hidden.matters(May(May::READ), &options, (Now(0), Now(6))));

@@ -83,11 +83,19 @@ fn take_catalog(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) {
     }
     let catalog = if packet.is_error() { Catalog::unknown() } else { Catalog::read(&rows) };
     let pool = step.engine.core_state.pool(id);
-    if pool.shared.protocol.hidden.learn(catalog, asked) {
-        let told = "the pool's user cannot see all triggers (GRANT TRIGGER): servers are reset \
-                    behind each text that may run one, unless untold_changes is ignore";
-        step.log().note_pool(id, Level::Warn, DisconnectReason::Settings, told.to_owned());
+    if !pool.shared.protocol.hidden.learn(catalog, asked) {
+        return;
     }
+    let told = match ErrPacket::read(packet.payload).ok().filter(|_| packet.is_error()) {
+        Some(err) => {
+            let words = String::from_utf8_lossy(err.message);
+            format!("the catalog cannot be asked for views and triggers: {words}")
+        }
+        None => "the pool's user cannot see all triggers (GRANT TRIGGER): servers are reset \
+                 behind each text that may run one, unless untold_changes is ignore"
+            .to_owned(),
+    };
+    step.log().note_pool(id, Level::Warn, DisconnectReason::Settings, told);
 }
 
 /// Ends a server that refuses what Refrain needs. What its client has sent behind that may have run

@@ -117,7 +117,7 @@ fn nobody(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) -> Optio
         Part::End => {
             // What the client has sent is not known any more.
             let now = step.now;
-            step.engine.core_state.shared.protocol.change(Tables::Change, now);
+            step.engine.core_state.shared.protocol.change(Tables::ChangeViews, now);
             let server = step.engine.connections.server(conn)?;
             server.session.commands.pop();
             server.session.defining = None;

@@ -6,12 +6,13 @@ use refrain_mysql_wire::{Header, Status, command};
 use refrain_pool::client::Client;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::inbox::Rest;
+use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
-use refrain_pool::{Conn, Linked, Step};
+use refrain_pool::{Conn, Linked, Now, Step};
 
 use crate::commands::{self, Command, Sent};
 use crate::errors::{self, Fixed};
-use crate::hidden::{Hidden, May};
+use crate::hidden::May;
 use crate::insert_id::{Before, Uses};
 use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
@@ -109,7 +110,7 @@ pub(crate) fn send(
         presence::make_room(step, (conn, server), packet.body.len());
     }
     step.request_begins(server);
-    let Linked { client, server: s, ports, core_state, .. } = step.linked(conn, server);
+    let Linked { now, client, server: s, ports, core_state } = step.linked(conn, server);
     if facts.wishes {
         train::put_wishes(&mut s.session, ports.out(server), &client.session.wishes);
     }
@@ -129,7 +130,7 @@ pub(crate) fn send(
         None if !s.session.commands.has_client_command() => session.place = Place::default(),
         None => {}
     }
-    note_run((client, s), core_state, packet, facts);
+    note_run((client, s), (core_state, now), packet, facts);
     note_effects(step, (conn, server), packet, facts);
     step.push_back_on_client(conn, server);
     if is_silent {
@@ -273,7 +274,7 @@ fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
 /// warnings of the one before, which may be another client's. SHOW WARNINGS leaves the counts.
 fn note_run(
     (client, server): (&mut Client<My>, &mut Server<My>),
-    core_state: &mut CoreState<My>,
+    (core_state, now): (&mut CoreState<My>, Now),
     packet: &Incoming<'_>,
     facts: Facts,
 ) {
@@ -287,21 +288,31 @@ fn note_run(
     if server.session.leftover == Leftover::Nothing {
         server.session.leftover = Leftover::Counts;
     }
-    let hidden = &core_state.pool(client.pool()).shared.protocol.hidden;
-    let may = may_leave(client, hidden, packet, facts);
+    let changed = core_state.shared.protocol.views_changed();
+    let pool = core_state.pool(client.pool());
+    let may = may_leave(client, pool, (changed, now), packet, facts);
     train::note_caller(client, &mut server.session, may);
     if let (Number::Asked, Some(listed)) = (facts.number, &mut client.session.listed) {
         listed.note_told(server.pid());
     }
 }
 
-/// Returns the ways in which a client's command may leave something without a report.
-fn may_leave(client: &Client<My>, hidden: &Hidden, packet: &Incoming<'_>, facts: Facts) -> May {
+/// Returns the ways in which a client's command may leave something without a report. `times` are
+/// the last change of views and triggers, and the present.
+fn may_leave(
+    client: &Client<My>,
+    pool: &Pool<My>,
+    times: (Now, Now),
+    packet: &Incoming<'_>,
+    facts: Facts,
+) -> May {
     if !commands::is_statement(packet.command) {
         return May::default();
     }
     let may = May::of(&facts);
-    if !hidden.has_views() || may.is_none() {
+    let (hidden, options) = (&pool.shared.protocol.hidden, &pool.settings.options);
+    // The names of an old answer may lack the view that the text names.
+    if !hidden.has_views() || may.is_none() || !hidden.is_current(options, times) {
         return may;
     }
     let text = match client.session.statements.get(packet.statement) {

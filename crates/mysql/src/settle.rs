@@ -21,7 +21,10 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     if !server.session.commands.is_empty() || server.is_cancelled() {
         return;
     }
-    if train::absorb(&mut server.session, ports.out(conn)) {
+    let is_session = core_state.pool(c.pool()).settings.options.pool_mode == PoolMode::Session;
+    if absorbs(&c.session, &server.session, is_session)
+        && train::absorb(&mut server.session, ports.out(conn))
+    {
         return;
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
@@ -56,6 +59,17 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         step.transaction_over(client, conn, keeps);
     }
     step.leave_if_ended(client);
+}
+
+/// Whether a KILL that may still come has to hit a statement that does nothing: the server is about
+/// to go back, or MariaDB to be asked by a statement. A client that keeps the server may ask about
+/// the statement that was ended.
+fn absorbs(client: &ClientSession, server: &ServerSession, is_session: bool) -> bool {
+    match server.transaction {
+        Transaction::None => !is_session && !client.keeps(),
+        Transaction::Open => false,
+        Transaction::Unsure => server.base.is_mariadb(),
+    }
 }
 
 /// Ends what a client's server does for it: at once, or once no command of Refrain's own can be

@@ -181,6 +181,7 @@ impl Reader<'_> {
             Meaning::View if matches!(verb, Some(Meaning::Run | Meaning::Define)) => {
                 self.facts.tables = Tables::ChangeViews;
             }
+            Meaning::Rename => self.facts.tables = Tables::ChangeViews,
             Meaning::Run => self.run(),
             Meaning::Call => {
                 self.run();

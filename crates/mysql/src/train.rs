@@ -13,7 +13,7 @@ use refrain_pool::{Conn, Linked, Now, Step};
 use crate::commands::{self, Purpose};
 use crate::hidden::{self, Caller, May};
 use crate::insert_id::{self, Kept, Sides};
-use crate::parts::{Leftover, My, ServerSession, Untold};
+use crate::parts::{Leftover, My, ServerSession, Transaction, Untold};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
 
@@ -208,11 +208,17 @@ pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
 }
 
 /// Has KILL hit a statement that does nothing, if it may hit the next one. Returns whether it may.
+/// MySQL forgets an error by such a statement, MariaDB does not.
 pub(crate) fn absorb(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
     let is_due = std::mem::take(&mut session.is_struck);
     if is_due {
         commands::send_text(&mut session.commands, out, b"DO 0", Purpose::Absorb);
-        session.last_client = None;
+        let keeps_error = session.base.is_mariadb() && session.transaction == Transaction::Unsure;
+        if !keeps_error {
+            session.last_client = None;
+        }
+        // The statement has the error if it is hit.
+        session.leftover = Leftover::Conditions;
     }
     is_due
 }

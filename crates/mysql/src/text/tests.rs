@@ -210,6 +210,7 @@ fn what_may_run_triggers_and_what_makes_them() {
     for (text, due) in [
         ("CREATE OR REPLACE VIEW v AS SELECT 1", Tables::ChangeViews),
         ("DROP TRIGGER t", Tables::ChangeViews),
+        ("RENAME TABLE v TO w", Tables::ChangeViews),
         ("CREATE TABLE t (a INT)", Tables::Change),
         ("SELECT view FROM t", Tables::Stay),
     ] {

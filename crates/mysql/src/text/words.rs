@@ -18,6 +18,8 @@ pub(super) enum Meaning {
     Define,
     /// The table is a view, or a trigger changes.
     View,
+    /// It may change a table, which may be a view.
+    Rename,
     /// It may do anything.
     Run,
     /// It runs a procedure.
@@ -77,7 +79,7 @@ pub(super) const WORDS: &[(&str, Meaning)] = &[
     ("load", Meaning::Load),
     ("lock", Meaning::PinAsVerb(Pins::GLOBAL_LOCK)),
     ("release", Meaning::Release),
-    ("rename", Meaning::Define),
+    ("rename", Meaning::Rename),
     ("replace", Meaning::Insert),
     ("revoke", Meaning::Define),
     ("role", Meaning::PinInSet(Pins::ROLE)),

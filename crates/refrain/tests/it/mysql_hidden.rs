@@ -23,6 +23,7 @@ const SCHEMA: &[&str] = &[
     "CREATE VIEW v_into AS SELECT f_into() AS a",
     "CREATE VIEW v_lock AS SELECT f_lock() AS a",
     "CREATE VIEW v_own_lock AS SELECT GET_LOCK('of a view', 0) AS a",
+    "CREATE VIEW v_number AS SELECT LAST_INSERT_ID(77) AS a",
     "CREATE VIEW v_table AS SELECT f_table() AS a",
     "CREATE VIEW v_view AS SELECT a FROM v_into",
     "CREATE TRIGGER plain BEFORE INSERT ON plain FOR EACH ROW SET NEW.b = NEW.a + 1",
@@ -42,6 +43,8 @@ const LEAVING: &[&str] = &[
     "SELECT COUNT(*) FROM plain WHERE a IN (SELECT a FROM v_into)",
     "SELECT a FROM v_lock",
     "SELECT a FROM v_own_lock",
+    "SHOW TABLES WHERE (SELECT a FROM v_own_lock) = 1",
+    "SELECT a FROM v_number",
     "SELECT a FROM v_table",
     "SELECT a FROM v_view",
     "INSERT INTO plain SELECT a, 1 FROM v_into",
@@ -57,7 +60,7 @@ const LEAVING_OF_MYSQL: &[&str] = &["INSERT INTO of_role VALUES (1)"];
 
 /// Everything that the texts may change.
 const ASKED: &str = "SELECT CONCAT_WS('|', COALESCE(@a, 'none'), IS_FREE_LOCK('of a view'), \
-    COALESCE(CURRENT_ROLE(), 'none'))";
+    COALESCE(CURRENT_ROLE(), 'none'), LAST_INSERT_ID())";
 
 /// Users of the pool: one who sees all, and one who sees neither triggers nor what views are.
 const USERS: &[(&str, &str)] = &[("app", "secret"), ("writer", "secret")];

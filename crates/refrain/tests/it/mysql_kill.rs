@@ -75,6 +75,7 @@ fn ends_what_it_names(flavour: Flavour) {
         }
         assert_eq!(running.join().unwrap(), Err(1317));
     });
+    assert_eq!(victim.query("SHOW WARNINGS").unwrap()[0][1], "1317");
     // The pool's only server is the victim's.
     let waits = format!("KILL QUERY {}", waiting.number());
     thread::scope(|scope| {
