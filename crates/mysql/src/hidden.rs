@@ -26,10 +26,10 @@ const BODY_MAX: usize = 3000;
 /// The statement that asks the catalog. No setting of a session changes its meaning.
 ///
 /// Its rows have three columns: `trigger`, a body, the body's `sql_mode`; `view`, a view's name,
-/// and `1` if the view calls a function of the user's, takes a lock or sets a number that the session
-/// remembers, or if its text is not told;
-/// the name of a right of the user that has to do with triggers, a schema and a table, which are
-/// empty where the right is wider; `role`, if the user has one, so that the rights are not known.
+/// and `1` if the view calls a function of the user's, takes a lock or sets a number that the
+/// session remembers, or if its text is not told; the name of a right of the user that has to do
+/// with triggers, a schema and a table, which are empty where the right is wider; `role`, if the
+/// user has one, so that the rights are not known.
 pub(crate) const QUESTION: &str = "\
     (SELECT CAST('trigger' AS BINARY), CAST(COALESCE(LEFT(ACTION_STATEMENT, 3001), '@') AS \
     BINARY), CAST(COALESCE(SQL_MODE, '') AS BINARY) FROM information_schema.TRIGGERS \

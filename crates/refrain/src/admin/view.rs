@@ -31,7 +31,7 @@ pub(super) struct Pool {
     pub(super) sum: PoolView,
     /// Servers by state, in the order of [`SERVER_STATES`].
     servers: [u32; SERVER_STATES.len()],
-    /// Those of them that have one client each.
+    /// Servers of `servers` that have one client each.
     dedicated: [u32; SERVER_STATES.len()],
 }
 

@@ -1,9 +1,9 @@
 //! Cancel requests that are passed on to other processes that serve the same clients (`[peers]`).
 //!
 //! Each has a connection and a thread of its own, which ends when the other process closes the
-//! connection: it has handled the request then. There are few of both at a time for each process, so
-//! that requests for one that does not answer take no more than that, and nothing from the others.
-//! Anybody can send such requests, without a login.
+//! connection: it has handled the request then. There are few of both at a time for each process,
+//! so that requests for one that does not answer take no more than that, and nothing from the
+//! others. Anybody can send such requests, without a login.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
