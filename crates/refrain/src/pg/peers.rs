@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_config::{Peer, PeerPlace};
+use refrain_config::PeerPlace;
 use refrain_pg_wire::startup;
 use refrain_pool::event::{Level, News, Note};
 use rustix::io::retry_on_intr;
@@ -58,7 +58,7 @@ impl Peers {
         startup::write_cancel(&mut request, pid, key);
         let until = deadline(options.general.cancel_timeout.unwrap_or(PATIENCE));
         let pass = move || {
-            if let Err(error) = send(&peer, &request, until) {
+            if let Err(error) = send(&peer.place, &request, until) {
                 tell(format!("peer {} at {}: {error}", peer.id, peer.host()));
             }
             drop(under_way);
@@ -123,8 +123,8 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// Sends a request to a process, and waits until the process has handled it.
-fn send(peer: &Peer, request: &[u8], until: Instant) -> io::Result<()> {
-    match &peer.place {
+fn send(place: &PeerPlace, request: &[u8], until: Instant) -> io::Result<()> {
+    match place {
         PeerPlace::Unix(path) => say(connect_unix(path, until)?, request, until),
         PeerPlace::Tcp(host, port) => {
             let addresses = resolve::look_up(host).map_err(io::Error::other)?;
@@ -167,8 +167,6 @@ fn say(mut stream: impl Read + Write + AsFd, request: &[u8], until: Instant) -> 
 mod tests {
     use std::os::unix::net::UnixListener;
 
-    use refrain_config::Options;
-
     use super::*;
 
     #[test]
@@ -181,29 +179,25 @@ mod tests {
         assert!(peers.begin(1).is_some());
     }
 
-    fn peer(keys: &str) -> Peer {
-        let options = Options::from_toml(&format!("[general]\npeer_id = 1\n[peers.2]\n{keys}"));
-        options.unwrap().peer(2).unwrap().clone()
-    }
-
     #[test]
     fn a_request_ends_at_a_socket_whose_queue_is_full() {
         let dir = std::env::temp_dir().join(format!("refrain-peers-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let listener = UnixListener::bind(dir.join(".s.PGSQL.5432")).unwrap();
+        let path = dir.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
         rustix::net::listen(&listener, 0).unwrap();
-        let peer = peer(&format!("host = {dir:?}\nport = 5432"));
+        let place = PeerPlace::Unix(path);
         for _ in 0..3 {
             let until = Instant::now() + Duration::from_millis(50);
-            assert!(send(&peer, b"request", until).is_err());
+            assert!(send(&place, b"request", until).is_err());
         }
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn no_address_is_tried_when_the_time_is_over() {
-        let peer = peer("host = \"127.0.0.1\"\nport = 1");
-        let error = send(&peer, b"request", Instant::now()).unwrap_err();
+        let place = PeerPlace::Tcp("127.0.0.1".to_owned(), 1);
+        let error = send(&place, b"request", Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -71,7 +71,7 @@ fn a_standby_of_18_streams() {
 
 #[test]
 fn a_pool_is_shown_as_before_when_its_user_replicates() {
-    let proxy = Config::over(cluster(Version::V15)).pool("pool_mode", "transaction").start();
+    let proxy = Config::over(cluster(Version::V15)).pool("pool_mode", "\"transaction\"").start();
     let mut replica = replicate(&proxy, &[("replication", "true")]).unwrap();
     replica.query("IDENTIFY_SYSTEM");
     assert_eq!(proxy.open("postgres").query("select 1").words(), "T D(1) C(SELECT 1) Z(I)");
