@@ -113,7 +113,7 @@ fn statement(text: &str) -> Statement {
         ["SHOW", "WARNINGS"] => Statement::ShowWarnings,
         ["SHOW", "SESSION", "VARIABLES", ..] => Statement::ShowVariables,
         ["SHOW", "COLLATION"] => Statement::ShowCollation,
-        ["(SELECT", "CAST('trigger'", ..] => Statement::Catalog,
+        ["(SELECT", "_binary'trigger',", ..] => Statement::Catalog,
         ["SELECT", lock] if lock.starts_with("GET_LOCK(") => Statement::GetLock(lock.into()),
         ["SELECT", ref asked @ ..] if asked.iter().all(|word| word.starts_with("@@")) => {
             let names = asked.iter().map(|word| word.trim_matches(['@', ',']).to_owned());

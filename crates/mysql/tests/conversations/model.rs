@@ -323,7 +323,7 @@ impl Model {
                 self.rows(reply, COLLATIONS, Status(0));
                 return false;
             }
-            _ if text.starts_with("(SELECT CAST('trigger'") => {
+            _ if text.starts_with("(SELECT _binary'trigger'") => {
                 return self.tells("CATALOG", self.catalog, reply);
             }
             _ if text.starts_with("SELECT @@session_track_schema") => {
