@@ -77,6 +77,9 @@ fn give(
         waits = true;
     }
     session.settings = wanted.clone();
+    // These clear what the last statement has left to ask about, and the command that they are for
+    // may never come.
+    session.last_client = None;
     waits
 }
 
