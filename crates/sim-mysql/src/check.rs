@@ -32,7 +32,7 @@ impl World {
     pub(crate) fn stuck(&mut self) {
         for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some())
         {
-            self.trace.line(self.now, "link", &number.to_string(), || {
+            self.trace.line(self.now, "link", number.to_string(), || {
                 format!("{:?} up {} down {}", link.peer, link.up.summary(), link.down.summary())
             });
         }
@@ -65,7 +65,7 @@ impl World {
             self.run_for(self.plan.calm);
         }
         // A client that has ended its stream may wait for its replies so long.
-        self.run_for(6_000_000);
+        self.run_for(12_000_000);
         self.check_clients();
         // An engine may need a while to read and drop the replies to a client that has left.
         self.run_for(30_000_000);

@@ -48,7 +48,7 @@ impl World {
         self.clients[number].input.push(bytes);
         while let Some(message) = self.clients[number].input.take() {
             self.trace
-                .line(self.now, "reads", &format!("client {number}"), || show(&message.payload));
+                .line(self.now, "reads", format!("client {number}"), || show(&message.payload));
             self.client_gets(number, &message);
         }
         let client = &mut self.clients[number];

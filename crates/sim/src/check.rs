@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn stuck(&mut self) {
         for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.conn.is_some())
         {
-            self.trace.line(self.now, "link", &number.to_string(), || {
+            self.trace.line(self.now, "link", number.to_string(), || {
                 format!("{:?} up {} down {}", link.peer, link.up.summary(), link.down.summary())
             });
         }
