@@ -80,7 +80,7 @@ pub fn everything() -> Result<()> {
     libraries()
 }
 
-/// Fetches the servers, and all that becomes part of the system.
+/// Fetches the servers, and the program that counts instructions.
 pub fn servers() -> Result<()> {
     timed("PostgreSQL 15", || postgres(Version::V15))?;
     timed("PostgreSQL 18", || postgres(Version::V18))?;
@@ -402,8 +402,7 @@ fn debian(packages: &[&str]) -> Result<()> {
 
 /// Whether this process runs as root.
 pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    rustix::process::getuid().is_root()
 }
 
 fn drivers() -> PathBuf {

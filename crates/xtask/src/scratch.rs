@@ -32,7 +32,9 @@ pub(crate) fn base() -> Result<PathBuf> {
 /// Returns a path for a folder, named after this process. Removes folders of processes that have
 /// ended.
 pub(crate) fn unused() -> Result<PathBuf> {
-    unused_in(&base()?)
+    let base = base()?;
+    sweep(&base)?;
+    Ok(fresh(&base))
 }
 
 /// Returns such a path for the data of one server. The folder is in memory if there is room.
@@ -41,7 +43,7 @@ pub(crate) fn for_data() -> Result<PathBuf> {
     if !has_room_if_swept(memory) || std::env::var_os(CHOSEN).is_some() {
         return unused();
     }
-    unused_in(&base_in(memory)?)
+    Ok(fresh(&base_in(memory)?))
 }
 
 fn path_in(folder: &Path) -> PathBuf {
@@ -54,11 +56,11 @@ fn base_in(folder: &Path) -> Result<PathBuf> {
     Ok(base)
 }
 
-fn unused_in(base: &Path) -> Result<PathBuf> {
+/// Returns a path that no folder of a running process has.
+fn fresh(base: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    sweep(base)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(base.join(format!("{}-{number}", process::id())))
+    base.join(format!("{}-{number}", process::id()))
 }
 
 /// Removes folders of processes that have ended.
@@ -85,8 +87,18 @@ fn has_room_if_swept(folder: &Path) -> bool {
 fn has_room(folder: &Path) -> bool {
     let Ok(system) = statfs(folder) else { return false };
     let free = system.f_bavail * u64::try_from(system.f_bsize).unwrap_or(0);
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    system.f_type == i64::from(TMPFS) && free >= ROOM && available(&memory) >= ROOM
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let memory = available(&read("/proc/meminfo"));
+    let allowed =
+        allowed(&read("/sys/fs/cgroup/memory.max"), &read("/sys/fs/cgroup/memory.current"));
+    system.f_type == i64::from(TMPFS) && free.min(memory).min(allowed) >= ROOM
+}
+
+/// Returns the bytes of memory that a container may still take, from the kernel's words for its
+/// limit and for what it has. Files in memory count there.
+fn allowed(most: &str, current: &str) -> u64 {
+    let bytes = |words: &str| words.trim().parse::<u64>().ok();
+    bytes(most).map_or(u64::MAX, |most| most.saturating_sub(bytes(current).unwrap_or(0)))
 }
 
 /// Returns the bytes of memory that programs may still ask for, from the system's list.
@@ -105,6 +117,14 @@ mod tests {
         let list = "MemTotal:       24684084 kB\nMemAvailable:   22 kB\nBuffers: 1 kB\n";
         assert_eq!(available(list), 22 * 1024);
         assert_eq!(available("MemTotal: 1 kB\n"), 0);
+    }
+
+    #[test]
+    fn a_container_may_have_a_limit() {
+        assert_eq!(allowed("max\n", "7\n"), u64::MAX);
+        assert_eq!(allowed("", ""), u64::MAX);
+        assert_eq!(allowed("10\n", "7\n"), 3);
+        assert_eq!(allowed("10\n", "12\n"), 0);
     }
 
     #[test]
