@@ -164,10 +164,15 @@ impl Drop for Refrain {
 
 /// Returns a configuration with one pool over every database of `cluster`.
 pub fn over(cluster: &Cluster, pool_mode: &str, pool_size: u32) -> String {
+    over_with(cluster, pool_mode, pool_size, "")
+}
+
+/// Returns such a configuration with further lines for the pool's options.
+pub fn over_with(cluster: &Cluster, pool_mode: &str, pool_size: u32, options: &str) -> String {
     let (host, port) = (cluster.host(), cluster.port());
     format!(
         "auth = \"trust\"\n\n\
-         [pool]\npool_mode = \"{pool_mode}\"\npool_size = {pool_size}\n\n\
+         [pool]\npool_mode = \"{pool_mode}\"\npool_size = {pool_size}\n{options}\n\
          [databases.\"*\"]\nurl = \"postgres://postgres@{host}:{port}\"\n"
     )
 }

@@ -32,8 +32,8 @@ use self::compare::{Difference, differences};
 
 /// The pool's size: more servers than a suite has sessions at a time.
 const POOL_SIZE: u32 = 50;
-/// The first lines of the pool's options with `--autoprepare`.
-const AUTOPREPARE: &str = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
+/// Further options of the pool with `--autoprepare`.
+const AUTOPREPARE: &str = "autoprepare = \"on\"\nautoprepare_threshold = 1\n";
 /// Settings that the suites need, and settings with which two runs print the same.
 const SETTINGS: &[(&str, &str)] = &[
     ("max_prepared_transactions", "2"),
@@ -88,11 +88,9 @@ fn direct(regression: &Regression, arguments: &Arguments, name: &str) -> Result<
 fn proxied(regression: &Regression, program: &Path, arguments: &Arguments) -> Result<PathBuf> {
     let cluster = Cluster::start(Version::V15, &arguments.settings())?;
     let metrics = free_port()?;
-    let mut configuration = proxy::over(&cluster, "session", POOL_SIZE);
-    configuration.insert_str(0, &format!("metrics_listen = \"127.0.0.1:{metrics}\"\n"));
-    if arguments.autoprepare {
-        configuration = configuration.replacen("[pool]\n", AUTOPREPARE, 1);
-    }
+    let options = if arguments.autoprepare { AUTOPREPARE } else { "" };
+    let configuration = proxy::over_with(&cluster, "session", POOL_SIZE, options);
+    let configuration = format!("metrics_listen = \"127.0.0.1:{metrics}\"\n{configuration}");
     let proxy = Refrain::start_as(program, &configuration)?;
     let results = pg_regress::run(regression, &cluster, proxy.port(), "proxied");
     let log = pg_regress::kept("proxied").join("proxy.log");

@@ -64,11 +64,9 @@ pub(super) fn with_console() -> Result<Tally> {
 pub(super) fn with_dashboard() -> Result<Tally> {
     let cluster = Cluster::start(Version::V15, &[])?;
     let metrics = free_port()?;
-    let config = format!(
-        "metrics_listen = \"127.0.0.1:{metrics}\"\n{}",
-        proxy::over(&cluster, "transaction", 20)
-            .replace("[pool]\n", "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 2\n"),
-    );
+    let eager = "autoprepare = \"on\"\nautoprepare_threshold = 2\n";
+    let config = proxy::over_with(&cluster, "transaction", 20, eager);
+    let config = format!("metrics_listen = \"127.0.0.1:{metrics}\"\n{config}");
     let proxy = started(&config)?;
     let mut script = drivers::dashboard(&format!("http://127.0.0.1:{metrics}/"))?;
     script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());

@@ -92,8 +92,8 @@ pub(super) fn queries() -> Result<Tally> {
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
-        let eager = "[pool]\nautoprepare = \"on\"\nautoprepare_threshold = 1\n";
-        let config = proxy::over(&cluster, "transaction", 2).replacen("[pool]\n", eager, 1);
+        let eager = "autoprepare = \"on\"\nautoprepare_threshold = 1\n";
+        let config = proxy::over_with(&cluster, "transaction", 2, eager);
         let proxy = Refrain::start_as(&program, &config)?;
         let mut differ = comparing(&differ, &proxy, &cluster);
         tally += check(differ.args(["--queries", "--segments", "5000"]))?;
@@ -120,10 +120,10 @@ pub(super) fn shared() -> Result<Tally> {
 /// Returns a configuration with a pool whose servers share reads as soon as two clients have one.
 pub(super) fn sharing(cluster: &Cluster, autoprepare: &str, pool_size: u32) -> String {
     let shared = format!(
-        "[pool]\nautoprepare = \"{autoprepare}\"\nshare_servers = \"reads\"\n\
+        "autoprepare = \"{autoprepare}\"\nshare_servers = \"reads\"\n\
          share_depth = 8\nshare_min_servers = 1\nshare_statement_time = \"20ms\"\n"
     );
-    let config = proxy::over(cluster, "transaction", pool_size).replacen("[pool]\n", &shared, 1);
+    let config = proxy::over_with(cluster, "transaction", pool_size, &shared);
     format!("workers = 1\n{config}")
 }
 
