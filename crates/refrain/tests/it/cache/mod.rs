@@ -402,8 +402,8 @@ fn a_hundred_clients_on_a_cold_key_are_one_execution(version: Version) {
         println!("100 clients took {:?}", begun.elapsed());
         proxy.counter("cache_misses") == misses + 1
     };
-    // Cold, and then expired. A reply that may not be kept is fetched by each client, and tests
-    // beside this one may bring that about.
+    // Cold, and then expired. Clients wait five seconds for the one that fetches, and go to a
+    // server then: a machine that stands still for so long makes this a hundred executions.
     let found = (2..5).find(|round| is_one(*round)).expect("one execution of a cold key");
     let mut is_one_again = || {
         thread::sleep(Duration::from_millis(6100));
