@@ -9,7 +9,7 @@ use refrain_pool::event::Command;
 use refrain_sim::net::Peer;
 
 use crate::client::Client;
-use crate::plan::PATIENCE;
+use crate::plan::{LOGIN_S, PATIENCE};
 use crate::world::World;
 
 /// The most events of a run. A run with more events makes no progress.
@@ -64,8 +64,9 @@ impl World {
         if !self.is_calm {
             self.run_for(self.plan.calm);
         }
-        // A client that has ended its stream may wait for its replies so long.
-        self.run_for(12_000_000);
+        // A client that has ended its stream may wait for its replies as long as some servers are
+        // silent at their logins.
+        self.run_for(6 * LOGIN_S * 1_000_000);
         self.check_clients();
         // An engine may need a while to read and drop the replies to a client that has left.
         self.run_for(30_000_000);

@@ -93,6 +93,10 @@ pub struct Plan {
     pub hostile: usize,
 }
 
+/// Seconds that a login at a server may take (`server_connect_timeout`): two, since a login asks
+/// the server one question more than its greeting answers.
+pub(crate) const LOGIN_S: u64 = 2;
+
 /// Time after the end of faults in which all clients must finish, in microseconds.
 pub const PATIENCE: u64 = 60_000_000;
 
@@ -185,7 +189,7 @@ fn options(rng: &mut Rng, mode: PoolMode, size: u64, high: usize) -> String {
         "auth = \"trust\"\n[pool]\npool_mode = \"{mode}\"\npool_size = {size}\n\
          min_pool_size = {min}\nreserve_pool_size = {reserve}\nreserve_pool_timeout = \"200ms\"\n\
          server_idle_timeout = \"2s\"\nserver_login_retry = \"50ms\"\n\
-         server_connect_timeout = \"2s\"\nserver_lifetime = \"{lifetime}\"\n\
+         server_connect_timeout = \"{LOGIN_S}s\"\nserver_lifetime = \"{lifetime}\"\n\
          max_server_statements = {statements}\nbuffer_high = {high}\nbuffer_low = {low}\n\
          [databases.false]\nurl = \"mysql://127.0.0.1:2/\"\n\
          [databases.\"*\"]\nurl = \"mysql://127.0.0.1:1/\"\n"
