@@ -36,10 +36,21 @@ const MARIADB: &[&str] = &[
     "--innodb-undo-tablespaces=0",
     "--aria-pagecache-buffer-size=1M",
 ];
-/// Further arguments of MySQL 8.0.
-const MYSQL: &[&str] = &["--innodb-log-file-size=4M", "--mysqlx=0", "--lc-messages-dir=share"];
+/// Further arguments of MySQL 8.0. A thread that reads in parallel is waited for by a loop that
+/// takes a processor, so no read has such threads.
+const MYSQL: &[&str] = &[
+    "--innodb-log-file-size=4M",
+    "--innodb-parallel-read-threads=1",
+    "--mysqlx=0",
+    "--lc-messages-dir=share",
+];
 /// Further arguments of MySQL 9. Its build expects a folder for files that is not there.
-const MYSQL_9: &[&str] = &["--innodb-redo-log-capacity=8M", "--mysqlx=0", "--secure-file-priv="];
+const MYSQL_9: &[&str] = &[
+    "--innodb-redo-log-capacity=8M",
+    "--innodb-parallel-read-threads=1",
+    "--mysqlx=0",
+    "--secure-file-priv=",
+];
 
 /// The user of a server that listens on a port, and the user's password and schema.
 pub const USER: &str = "app";
