@@ -76,9 +76,11 @@ impl Pipe {
     /// Moves up to `most` bytes of the backlog, or the end after them, into flight. Returns true if
     /// it moved a piece.
     pub fn load(&mut self, most: usize) -> bool {
-        let count =
-            most.min(self.backlog.len() - self.taken).min(self.room.saturating_sub(self.load));
-        if count > 0 {
+        let wanted = most.min(self.backlog.len() - self.taken);
+        let count = wanted.min(self.room.saturating_sub(self.load));
+        // As TCP does, it waits for more room: in a full pipe pieces would only become smaller.
+        let waits = count < wanted && self.load > 0;
+        if count > 0 && !waits {
             let piece = self.backlog[self.taken..self.taken + count].to_vec();
             self.taken += count;
             self.load += count;

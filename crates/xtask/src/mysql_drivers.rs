@@ -346,7 +346,7 @@ fn run_of(
     if chosen.is_empty() || flavour == Flavour::MySql9 && !has_nine {
         return Ok(Tally::default());
     }
-    let program = built("refrain", "refrain")?;
+    let program = built("refrain")?;
     let mut world = World::start(flavour)?;
     println!("--- {flavour:?}, {}", world.server.run("SELECT VERSION()")?.trim_end());
     // Fetches and builds everything, so that this is in no program's time.

@@ -43,7 +43,7 @@ const SHOWN_MAX: usize = 20;
 pub fn run() -> Result<Tally> {
     let cluster = Cluster::start(Version::V15, &[("timezone", "UTC")])?;
     let config = "auth = \"trust\"\n[databases.\"*\"]\nurl = \"sqlite:rounds.db\"\n";
-    let proxy = Refrain::start_as(&built("refrain", "refrain")?, config)?;
+    let proxy = Refrain::start_as(&built("refrain")?, config)?;
     let mut tally = Tally::default();
     for (library, program) in ROUNDS {
         println!("--- {library}");

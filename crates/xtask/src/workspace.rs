@@ -30,80 +30,130 @@ pub fn cargo() -> Command {
 /// that asked cargo again would wait for the builds of others.
 pub const BUILT: &str = "REFRAIN_BUILT";
 
-/// Arguments with which cargo optimises, without the release build's long link. A panic unwinds, as
-/// tests need it; in Refrain it ends the process all the same.
+/// Crates that simulators run for nearly all of their time. Cargo optimises them for simulators.
+const SIMULATED: &[&str] = &[
+    "cache",
+    "grammar",
+    "mysql",
+    "mysql-wire",
+    "pg",
+    "pg-wire",
+    "pool",
+    "sim",
+    "sim-mysql",
+    "sql",
+];
+/// Arguments with which cargo optimises all code, without the release build's long link.
 const QUICK: &[&str] = &[
     "--profile=quick",
     "--config=profile.quick.inherits='release'",
     "--config=profile.quick.lto=false",
     "--config=profile.quick.codegen-units=16",
-    "--config=profile.quick.panic='unwind'",
-];
-/// Arguments with which this workspace's crates check themselves as in a debug build.
-const ASSERTING: &[&str] = &[
-    "--config=profile.quick.debug-assertions=true",
-    "--config=profile.quick.overflow-checks=true",
-    "--config=profile.quick.package.'*'.debug-assertions=false",
-    "--config=profile.quick.package.'*'.overflow-checks=false",
 ];
 
-/// Packages that cargo builds by one command, optimised: packages that are built apart from each
-/// other may get the same crates with other features.
-pub struct Quick {
-    packages: &'static [&'static str],
-    more: &'static [&'static str],
+/// A way in which cargo builds code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Profile {
+    /// As for tests.
+    Plain,
+    /// As for tests, but for the crates that simulators run. Third-party code is the same.
+    Simulated,
+    /// Optimised.
+    Quick,
 }
 
-/// The program, and the programs that compare it with servers. They check themselves, as do the
-/// simulators, so that cargo builds the crates of both once.
-pub const PROGRAMS: Quick =
-    Quick { packages: &["refrain", "refrain-differ", "refrain-differ-mysql"], more: ASSERTING };
+impl Profile {
+    fn arguments(self) -> Vec<String> {
+        let optimised = |name| format!("--config=profile.dev.package.refrain-{name}.opt-level=2");
+        match self {
+            Self::Plain => Vec::new(),
+            Self::Simulated => SIMULATED.iter().map(optimised).collect(),
+            Self::Quick => QUICK.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Returns the folder of the programs. Cargo would have one for the first two profiles.
+    fn folder(self) -> PathBuf {
+        target().join(match self {
+            Self::Plain => "debug",
+            Self::Simulated => "simulators",
+            Self::Quick => "quick",
+        })
+    }
+}
+
+/// Programs that cargo builds by one command.
+///
+/// The command names the whole workspace: with fewer packages some third-party code would have
+/// other features, and cargo would build that code, and all above it, once more.
+pub struct Build {
+    programs: &'static [&'static str],
+    /// Arguments that choose what is built.
+    targets: &'static [&'static str],
+    profile: Profile,
+}
+
+/// The program, and the programs that compare it with servers: as tests are built, with which they
+/// have all crates in common. Programs of this workspace that are built beside them cost little.
+pub const PROGRAMS: Build = Build {
+    programs: &["refrain", "differ", "differ-mysql"],
+    targets: &["--bins"],
+    profile: Profile::Plain,
+};
 /// The simulators, and the tests that are too slow in a debug build: those of planted bugs, and of
 /// normalized queries.
-pub const SIMULATORS: Quick =
-    Quick { packages: &["refrain-sim", "refrain-sim-mysql", "refrain-grammar"], more: ASSERTING };
+pub const SIMULATORS: Build = Build {
+    programs: &["sim", "sim-mysql"],
+    targets: &["--bin=sim", "--bin=sim-mysql", "--test=seeds", "--test=grammar"],
+    profile: Profile::Simulated,
+};
 /// This program, which benchmarks run.
-const OWN: Quick = Quick { packages: &["xtask"], more: &[] };
+const OWN: Build =
+    Build { programs: &["xtask"], targets: &["--bin=xtask"], profile: Profile::Quick };
 
-impl Quick {
-    /// Returns a command of cargo for these packages.
+impl Build {
+    /// Returns a command of cargo for code of this profile.
     pub fn cargo(&self, name: &str) -> Command {
         let mut cargo = cargo();
-        cargo.args([name, "--quiet", "--locked"]);
-        self.flavour(&mut cargo);
-        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
+        cargo.args([name, "--quiet", "--locked", "--workspace"]).args(self.profile.arguments());
         cargo
     }
 
-    /// Adds the arguments with which cargo takes what is built already.
-    pub fn flavour(&self, cargo: &mut Command) {
-        cargo.args(QUICK).args(self.more);
-    }
-
-    /// Returns the features of each package that cargo builds by these commands, as lines.
-    #[cfg(test)]
-    fn features(&self, edges: &str) -> Vec<String> {
-        let mut cargo = cargo();
-        cargo.args(["tree", "--locked", "--prefix=none", "--format={p}: {f}", "--edges", edges]);
-        cargo.args(self.packages.iter().flat_map(|package| ["--package", package]));
-        let told = command::output(&mut cargo).unwrap();
-        told.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
-    }
-
-    /// Builds the programs of these packages.
+    /// Builds the programs.
+    ///
+    /// # Errors
+    /// Cargo cannot build them, or they cannot be put into their folder.
     pub fn build(&self) -> Result<()> {
-        command::run(self.cargo("build").arg("--bins"))
+        command::run(self.cargo("build").args(self.targets))?;
+        if self.profile == Profile::Simulated {
+            self.put_aside()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the programs out of the folder in which cargo puts those of tests as well.
+    fn put_aside(&self) -> Result<()> {
+        let (made, own) = (Profile::Plain.folder(), self.profile.folder());
+        fs::create_dir_all(&own)?;
+        for name in self.programs {
+            fs::rename(made.join(name), own.join(name)).with_context(|| format!("no {name}"))?;
+        }
+        Ok(())
     }
 }
 
-/// Builds a program of the workspace, optimised, and returns its path.
-pub fn built(package: &str, name: &str) -> Result<PathBuf> {
+/// Builds a program of the workspace, unless the suite has done so, and returns its path.
+///
+/// # Errors
+/// There is no such program, or cargo cannot build it.
+pub fn built(name: &str) -> Result<PathBuf> {
+    let all = [PROGRAMS, SIMULATORS, OWN];
+    let build = all.into_iter().find(|some| some.programs.contains(&name));
+    let build = build.with_context(|| format!("no build has {name}"))?;
     if !is_built() {
-        let all = [PROGRAMS, SIMULATORS, OWN];
-        let its = all.into_iter().find(|some| some.packages.contains(&package));
-        its.with_context(|| format!("no build has {package}"))?.build()?;
+        build.build()?;
     }
-    Ok(target().join("quick").join(name))
+    Ok(build.profile.folder().join(name))
 }
 
 /// Whether all that a part needs is built.
@@ -159,37 +209,4 @@ pub fn tracked_files() -> Result<Vec<PathBuf>> {
         command::output(Command::new("git").args(["ls-files", "-z"]).current_dir(root()))?;
     let names = listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
     Ok(names.filter(|name| root().join(name).is_file()).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-
-    /// With other features, cargo would build the packages of both a second time. The manifest of
-    /// `sim` asks for the features that are missing.
-    #[test]
-    fn packages_of_simulators_have_the_features_of_the_program() {
-        let programs = PROGRAMS.features("normal,build");
-        let split = |line: &str| -> (String, String) {
-            let (package, features) = line.split_once(": ").unwrap_or((line, ""));
-            (package.to_owned(), features.to_owned())
-        };
-        // A package may be there twice: for the program, and for macros.
-        let mut known: HashMap<_, Vec<_>> = HashMap::new();
-        for line in &programs {
-            let (package, features) = split(line);
-            known.entry(package).or_default().push(features);
-        }
-        for line in SIMULATORS.features("normal,build,dev") {
-            let (package, features) = split(&line);
-            if let Some(same) = known.get(&package) {
-                assert!(
-                    same.contains(&features),
-                    "{package} has {features:?}, and not one of {same:?}"
-                );
-            }
-        }
-    }
 }

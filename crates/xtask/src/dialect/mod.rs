@@ -92,7 +92,7 @@ const FORMS: &str = include_str!("forms.sql");
 
 /// Runs the forms that tools use in both versions of PostgreSQL.
 pub fn forms() -> Result<Tally> {
-    alike(&built("refrain", "refrain")?)
+    alike(&built("refrain")?)
 }
 
 fn alike(program: &Path) -> Result<Tally> {

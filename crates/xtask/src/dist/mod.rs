@@ -23,7 +23,7 @@ use self::artifacts::{Artifacts, Packing};
 use crate::command::{self, Tally, counted};
 use crate::provision;
 use crate::scratch;
-use crate::workspace::{self, PROGRAMS, built};
+use crate::workspace::{self, built};
 
 /// Makes the packages of a release in `target/dist`, tries them, and returns true if all is well.
 ///
@@ -50,25 +50,32 @@ pub fn run() -> Result<bool> {
     Ok(tally.failed == 0)
 }
 
-/// Makes packages of a quick build and tries them.
+/// Makes packages of the program of the tests and tries them.
 ///
 /// # Errors
 /// Something cannot be built.
 pub fn check() -> Result<Tally> {
     fs::create_dir_all(stage::folder())?;
-    stage::lay_out(&built("refrain", "refrain")?)?;
+    stage::lay_out(&built("refrain")?)?;
     let mut tally = checks(&artifacts::make(Packing::Quick)?)?;
     tally += counted("cargo install", cargo_install());
     Ok(tally)
 }
 
-/// Installs the quick build by `cargo install`, which takes what is built already.
+/// Installs the program by `cargo install`, which takes what is built already.
 fn cargo_install() -> Result<()> {
     let root = scratch::unused()?;
     let mut cargo = workspace::cargo();
-    cargo.args(["install", "--quiet", "--locked", "--no-track", "--path", "crates/refrain"]);
+    cargo.args([
+        "install",
+        "--quiet",
+        "--locked",
+        "--debug",
+        "--no-track",
+        "--path",
+        "crates/refrain",
+    ]);
     cargo.arg("--target-dir").arg(workspace::target()).arg("--root").arg(&root);
-    PROGRAMS.flavour(&mut cargo);
     command::run(&mut cargo)?;
     let version = command::output(Command::new(root.join("bin/refrain")).arg("--version"))?;
     remove(&root);

@@ -59,7 +59,7 @@ host     all      all    127.0.0.1/32  scram-sha-256
 impl World {
     /// Starts everything.
     pub(super) fn start() -> Result<World> {
-        let program = built("refrain", "refrain")?;
+        let program = built("refrain")?;
         let authority = Authority::new("root")?;
         let hba = "hostssl all scram_user all scram-sha-256\n";
         let clusters = [Version::V15, Version::V18Tls]

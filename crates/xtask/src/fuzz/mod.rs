@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     cluster.psql(SOUND, say::SCHEMA)?;
     let (port, listener) = fake::listen()?;
     let config = config(arguments, &cluster, port, encryption.as_ref());
-    let mut proxy = Refrain::start_as(&built("refrain", "refrain")?, &config)?;
+    let mut proxy = Refrain::start_as(&built("refrain")?, &config)?;
     let tally = Tally::new(arguments.messages);
     let begun = Instant::now();
     let memory = all_at_once(arguments, &cluster, &proxy, &listener, encryption.as_ref(), &tally)?;

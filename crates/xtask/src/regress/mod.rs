@@ -66,7 +66,7 @@ impl Arguments {
 /// Runs the suites both ways. Returns true if all differences are allowed.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     let regression = provision::regression()?;
-    let program = workspace::built("refrain", "refrain")?;
+    let program = workspace::built("refrain")?;
     let direct = direct(&regression, arguments, "direct")?;
     let proxied = proxied(&regression, &program, arguments)?;
     let autoprepare = arguments.autoprepare;

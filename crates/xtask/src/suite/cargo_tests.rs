@@ -127,7 +127,7 @@ pub(super) fn seeds() -> Result<Tally> {
 pub(super) fn grammar() -> Result<Tally> {
     let scripts = provision::regression()?.suites.join("server/sql");
     let mut test = SIMULATORS.cargo("test");
-    test.args(["--test", "it", "--", "--ignored"]).env("REFRAIN_SUITE", scripts);
+    test.args(["--test", "grammar", "--", "--ignored"]).env("REFRAIN_SUITE", scripts);
     command::tally(&mut test)
 }
 

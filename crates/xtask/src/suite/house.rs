@@ -43,15 +43,14 @@ pub(super) fn build_tests() -> Result<Tally> {
     built(command::run(&mut tests))
 }
 
-/// Builds the program and the differential tests, optimised.
+/// Builds the program and the differential tests.
 pub(super) fn build_programs() -> Result<Tally> {
     built(PROGRAMS.build())
 }
 
 /// Builds the simulators and the tests that need optimised code.
 pub(super) fn build_simulators() -> Result<Tally> {
-    let mut build = SIMULATORS.cargo("build");
-    built(command::run(build.args(["--bins", "--test", "seeds", "--test", "it"])))
+    built(SIMULATORS.build())
 }
 
 /// Builds the programs whose instructions count.

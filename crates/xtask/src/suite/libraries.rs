@@ -114,7 +114,7 @@ pub fn with_every_mysql(only: Option<&str>) -> Result<bool> {
 
 /// Builds the proxy, and starts it with a configuration.
 fn started(config: &str) -> Result<Refrain> {
-    Refrain::start_as(&built("refrain", "refrain")?, config)
+    Refrain::start_as(&built("refrain")?, config)
 }
 
 /// Starts the proxy with an SQLite file in its own folder.

@@ -82,7 +82,7 @@ const SERVERS: &[&str] = &["provision", "build-tests"];
 /// The parts before those that run client libraries.
 const LIBRARIES: &[&str] = &["provision", "provision-libraries", "build-tests"];
 /// The parts that have the lock of the folder `debug` before lints: tests would wait for lints.
-const BEFORE_LINTS: &[&str] = &["build-tests", "it", "cargo-test"];
+const BEFORE_LINTS: &[&str] = &["build-simulators", "it", "cargo-test", "seeds", "grammar"];
 
 /// Returns a sensitive part that runs the optimised program.
 const fn sensitive(name: &'static str, run: fn() -> Result<Tally>) -> Part {
@@ -103,15 +103,15 @@ const fn driving(name: &'static str, run: fn() -> Result<Tally>) -> Part {
 pub(super) const PARTS: &[Part] = &[
     Part::new("fmt", Yielding, Quick, house::fmt),
     Part::new("provision", Waiting, Servers, house::servers).preparing(),
-    // Both builds have the same place in the end, and tests run that of the second.
+    // All have the same folder, which is locked by one at a time. The first leaves a program where
+    // the others have another; the last moves its programs elsewhere.
     Part::new("build-pooler", Waiting, Servers, house::build_pooler).preparing(),
-    Part::new("build-tests", Waiting, Quick, house::build_tests)
+    Part::new("build-programs", Waiting, Servers, house::build_programs)
         .after(&["build-pooler"])
         .preparing(),
-    Part::new("build-programs", Yielding, Servers, house::build_programs).preparing(),
-    // Both builds have the same place.
+    Part::new("build-tests", Waiting, Quick, house::build_tests).after(PROGRAMS).preparing(),
     Part::new("build-simulators", Yielding, Quick, house::build_simulators)
-        .after(PROGRAMS)
+        .after(&["build-tests"])
         .preparing(),
     Part::new("provision-libraries", Yielding, Drivers, house::libraries)
         .after(&["provision"])
@@ -155,17 +155,17 @@ pub(super) const PARTS: &[Part] = &[
         .preparing(),
     Part::new("sim", Yielding, Quick, random::sim).needs(SIMULATORS),
     Part::new("sim-mysql", Yielding, Quick, random::sim_mysql).needs(SIMULATORS),
+    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SIMULATORS),
+    // With the scripts of PostgreSQL's own suite.
+    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
+        .needs(SIMULATORS)
+        .after(&["provision"]),
     // As `build-release` does, it installs valgrind.
     Part::new("instructions", Yielding, Servers, instructions::check)
         .needs(&["build-release"])
         .after(&["provision"]),
     Part::new("clippy", Yielding, Quick, house::clippy).after(BEFORE_LINTS).untimed(),
     Part::new("doc", Yielding, Quick, house::doc).after(BEFORE_LINTS).untimed(),
-    Part::new("seeds", Yielding, Quick, cargo_tests::seeds).needs(SIMULATORS),
-    // With the scripts of PostgreSQL's own suite.
-    Part::new("grammar", Yielding, Servers, cargo_tests::grammar)
-        .needs(SIMULATORS)
-        .after(&["provision"]),
 ];
 
 /// Returns the parts of these names, and those that build what they need.

@@ -17,12 +17,12 @@ use super::check::check;
 
 /// Runs the simulator with the seeds that every run of the suite tries.
 pub(super) fn sim() -> Result<Tally> {
-    check(Command::new(built("refrain-sim", "sim")?).args(["--seeds", "5000"]))
+    check(Command::new(built("sim")?).args(["--seeds", "5000"]))
 }
 
 /// Runs the simulator of MySQL with its seeds, and with a tenth as many that have hostile ends.
 pub(super) fn sim_mysql() -> Result<Tally> {
-    let program = built("refrain-sim-mysql", "sim-mysql")?;
+    let program = built("sim-mysql")?;
     let mut tally = check(Command::new(&program).args(["--seeds", "3000"]))?;
     tally += check(Command::new(&program).args(["--seeds", "300", "--hostile"]))?;
     Ok(tally)
@@ -33,7 +33,7 @@ const MORE: &str = "encoded,long-texts,startup-unreported";
 
 /// Runs the differential test with random messages, with each version of PostgreSQL.
 pub(super) fn differ() -> Result<Tally> {
-    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let (program, differ) = (built("refrain")?, built("differ")?);
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
@@ -62,8 +62,8 @@ fn comparing(differ: &Path, proxy: &Refrain, cluster: &Cluster) -> Command {
 
 /// Runs the differential test of MySQL and MariaDB with random commands, with each server.
 pub(super) fn differ_mysql() -> Result<Tally> {
-    let program = built("refrain", "refrain")?;
-    let differ = built("refrain-differ-mysql", "differ-mysql")?;
+    let program = built("refrain")?;
+    let differ = built("differ-mysql")?;
     let mut tally = Tally::default();
     for flavour in [Flavour::MariaDb, Flavour::MySql] {
         let server_port = free_port()?;
@@ -88,7 +88,7 @@ pub(super) fn differ_mysql() -> Result<Tally> {
 
 /// Runs the differential test with random queries. Autoprepare prepares them at their first use.
 pub(super) fn queries() -> Result<Tally> {
-    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let (program, differ) = (built("refrain")?, built("differ")?);
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
@@ -103,7 +103,7 @@ pub(super) fn queries() -> Result<Tally> {
 
 /// Runs the differential test with reads of many clients, which share servers.
 pub(super) fn shared() -> Result<Tally> {
-    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let (program, differ) = (built("refrain")?, built("differ")?);
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;
@@ -129,7 +129,7 @@ pub(super) fn sharing(cluster: &Cluster, autoprepare: &str, pool_size: u32) -> S
 
 /// Runs the differential test with a rule of the cache that keeps every reply until a write.
 pub(super) fn cached() -> Result<Tally> {
-    let (program, differ) = (built("refrain", "refrain")?, built("refrain-differ", "differ")?);
+    let (program, differ) = (built("refrain")?, built("differ")?);
     let mut tally = Tally::default();
     for version in [Version::V15, Version::V18] {
         let cluster = Cluster::start(version, &[])?;

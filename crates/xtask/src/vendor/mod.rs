@@ -145,7 +145,7 @@ fn tally(arguments: &Arguments) -> Result<Tally> {
     let usr = provision::mariadb_suite()?;
     let program = match &arguments.program {
         Some(program) => program.clone(),
-        None => workspace::built("refrain", "refrain")?,
+        None => workspace::built("refrain")?,
     };
     let kept = workspace::target().join("vendor-suite").join(arguments.protocol.name());
     let _ = fs::remove_dir_all(&kept);

@@ -70,7 +70,7 @@ fn at_least_one() -> RangedU64ValueParser<usize> {
 
 /// Runs this program's command line again, with optimised code.
 pub(super) fn run_optimised() -> Result<()> {
-    let mut again = Command::new(workspace::built("xtask", "xtask")?);
+    let mut again = Command::new(workspace::built("xtask")?);
     command::run(again.args(env::args_os().skip(1)))
 }
 
