@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::key_sequences::{key_sequence_name, key_sequences};
 use crate::schema_reads::SchemaReads;
-use crate::sequences::Sequence;
+use crate::sequences::{NEXT, Sequence};
 use crate::standard;
 use crate::types::Type;
 
@@ -253,7 +253,7 @@ impl Catalog for Attributes<'_> {
         let types = ViewColumn::read(&sql);
         let is_view = sql.starts_with("CREATE VIEW");
         let attribute = |(index, row): (usize, ColumnRow)| {
-            let mark = mark.filter(|_| is_row_number(&row));
+            let mark = mark.as_ref().filter(|_| is_row_number(&row));
             let is = Type::declared(&row.declared);
             let limited =
                 matches!(is, Type::Varchar | Type::Bpchar | Type::Timestamp | Type::Timestamptz);
@@ -289,11 +289,12 @@ impl Catalog for Attributes<'_> {
     }
 
     fn key_sequence_name(&self, table: &str, column: &str) -> String {
-        self.0.found(key_sequence_name(table, column, || self.tables()))
+        let sql = self.first(ANY_SQL, table).unwrap_or_default();
+        self.0.found(key_sequence_name(&sql, table, column, || self.tables()))
     }
 
     fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
-        let call = format!("refrain_nextval('{}')", name.replace('\'', "''"));
+        let call = format!("{NEXT}('{}')", name.replace('\'', "''"));
         let of = |(table, sql): (String, String)| {
             let columns = match sql.contains(&call) {
                 true => self.table(None, &table).unwrap_or_default(),

@@ -21,6 +21,8 @@ mod hints;
 
 mod scope;
 
+mod budget;
+
 mod schema_names;
 
 mod basis;
@@ -99,6 +101,8 @@ mod edits;
 
 mod definer;
 
+mod serials;
+
 mod define;
 
 mod sequences;
@@ -130,7 +134,7 @@ use definer::Definer;
 use edits::{Edits, NOTHING};
 use literals::Literals;
 use schemas::create_schema;
-use scope::Scopes;
+use scope::{Scoped, Scopes};
 use select::{ExpectedColumns, Output};
 use target_table::Writer;
 use typing::Typing;
@@ -218,6 +222,12 @@ struct Translator<'a> {
     named_tables: Vec<String>,
 }
 
+impl Scoped for Translator<'_> {
+    fn scopes(&mut self) -> &mut Scopes {
+        &mut self.scopes
+    }
+}
+
 /// The translation of a statement of any kind.
 struct Parts<'a> {
     translator: Translator<'a>,
@@ -248,7 +258,7 @@ pub(crate) fn translate(
     let mut parts = Parts {
         translator: Translator {
             basis,
-            typing: Typing::new(catalog, given),
+            typing: Typing::new(text, catalog, given),
             scopes: Scopes::default(),
             number_calls: 0,
             locks: None,
@@ -349,7 +359,7 @@ impl<'a> Parts<'a> {
 
     fn definer(&mut self) -> Definer<'_, 'a> {
         let Self { translator, edits, .. } = self;
-        Definer { basis: edits.basis, translator, edits }
+        Definer { translator, edits }
     }
 
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {

@@ -21,7 +21,7 @@ use crate::key_mark::{GivenBy, KeyMark};
 use crate::key_sequences::key_sequence_name;
 use crate::keywords;
 use crate::sequence_calls;
-use crate::sequences::Sequence;
+use crate::sequences::{NEXT, NEXT_KEY, SET, SET_KEY, Sequence};
 use crate::sql_text;
 use crate::standard;
 use crate::threads;
@@ -84,15 +84,15 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         let name = call.get::<Option<String>>(0)?;
         Ok(name.map_or(Any::Null, |name| Any::Text(sql_text::identifier(&name))))
     }),
-    ("refrain_sequence_name", 2, |_, call| {
-        let (table, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
+    ("refrain_sequence_name", 3, |_, call| {
+        let (table, column) = (call.get::<String>(1)?, call.get::<String>(2)?);
         let tables = || {
             nested(call, |connection| {
                 let mut run = connection.prepare(TABLES)?;
                 run.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
             })
         };
-        key_sequence_name(&table, &column, tables).map(Any::Text)
+        key_sequence_name(&call.get::<String>(0)?, &table, &column, tables).map(Any::Text)
     }),
     ("refrain_index_parts", 1, |_, call| {
         let parts = standard::index_parts(&call.get::<String>(0)?);
@@ -122,11 +122,11 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         Ok(Any::Text(comments::comments(&sql)))
     }),
     ("refrain_keywords", 0, |_, _| Ok(Any::Text(keywords::json()))),
-    ("refrain_nextval", 1, sequence_calls::next),
+    (NEXT, 1, sequence_calls::next),
     ("refrain_currval", 2, sequence_calls::current),
-    ("refrain_setval", 3, sequence_calls::set),
-    ("refrain_next_key", 3, sequence_calls::next_key),
-    ("refrain_set_key", 5, sequence_calls::set_key),
+    (SET, 3, sequence_calls::set),
+    (NEXT_KEY, 3, sequence_calls::next_key),
+    (SET_KEY, 5, sequence_calls::set_key),
     ("refrain_lastval", 0, sequence_calls::last),
     ("refrain_sequence", 1, |_, call| {
         let read = Sequence::read(&call.get::<Option<String>>(0)?.unwrap_or_default());

@@ -347,7 +347,7 @@ impl Scopes {
     /// Marks a call as an aggregate, whose arguments need no GROUP BY. With OVER it is none.
     fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
         if it.over.is_none() {
-            let depth = self.open.len().saturating_sub(1);
+            let depth = self.depth();
             made.bare.retain(|(at, _)| *at < depth);
             made.aggregate = true;
         }

@@ -15,7 +15,7 @@ use super::coerce::no_collation;
 use super::definer::Definer;
 use super::edits::{Edits, FollowUp, NOTHING};
 use super::schema_names::{beside, free_name, missing, of_index, of_sqlite, qualified};
-use super::scope::{Catalog, Scope};
+use super::scope::{Catalog, Scope, Scoped};
 use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
 use super::sequences::{dropped_sequence, sequences_of};
@@ -72,17 +72,15 @@ impl Definer<'_, '_> {
         if !btree || !plain {
             return Err(hints::refuse("such an index").into());
         }
-        let (table, attributes) = self.basis.table(relation)?;
-        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
-        let made = self.index_parts(index);
-        self.translator.scopes.open.pop();
-        let (parts, names, condition) = made?;
+        let (table, attributes) = self.edits.basis.table(relation)?;
+        let scope = Scope::of_table(&relation.relname, &attributes);
+        let (parts, names, condition) = self.within(scope, |this| this.index_parts(index))?;
         if index.idxname.is_empty() && index.if_not_exists {
             return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
         }
         let called = match index.idxname.as_str() {
-            "" => free_name(self.basis.catalog, &relation.relname, &names.join("_"), "idx"),
-            given => beside(self.basis.catalog, &relation.relname, given),
+            "" => free_name(self.edits.basis.catalog, &relation.relname, &names.join("_"), "idx"),
+            given => beside(self.edits.basis.catalog, &relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
@@ -185,7 +183,8 @@ impl Definer<'_, '_> {
         let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
-        let replaced = view.replace && replaces(self.basis.catalog, relation, &query.columns)?;
+        let replaced =
+            view.replace && replaces(self.edits.basis.catalog, relation, &query.columns)?;
         let made = format!(
             "CREATE {temporary}VIEW {} ({}) AS {MARK}{}*/ {}",
             name(&relation.relname),
@@ -198,12 +197,16 @@ impl Definer<'_, '_> {
         }
         self.edits.follow_ups.push(FollowUp::Sqlite(made));
         let schema = if temporary.is_empty() { "main" } else { "temp" };
-        Ok(format!("DROP VIEW {}", qualified(self.basis.catalog, Some(schema), &relation.relname)))
+        Ok(format!(
+            "DROP VIEW {}",
+            qualified(self.edits.basis.catalog, Some(schema), &relation.relname)
+        ))
     }
 
     /// Makes a view temporary that reads a temporary object, as the server does.
     fn temporary_view(&self, view: &RangeVar) -> Translated<RangeVar> {
-        let temporary = |called: &String| self.basis.catalog.table(Some("temp"), called).is_some();
+        let temporary =
+            |called: &String| self.edits.basis.catalog.table(Some("temp"), called).is_some();
         if view.relpersistence == "t" || !self.translator.named_tables.iter().any(temporary) {
             return Ok(view.clone());
         }
@@ -219,16 +222,13 @@ impl Definer<'_, '_> {
     /// PostgreSQL accepts no writes.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         let definition = match select.from_clause.first().and_then(|node| node.node.as_ref()) {
-            Some(NodeEnum::RangeVar(table)) => self.basis.catalog.definition(&table.relname),
+            Some(NodeEnum::RangeVar(table)) => self.edits.basis.catalog.definition(&table.relname),
             _ => None,
         };
         if !is_plain(select) || is_sequence(definition) {
             return Ok(Vec::new());
         }
-        self.translator.scopes.open.push(Scope::default());
-        let made = self.writable_targets(select);
-        self.translator.scopes.open.pop();
-        made
+        self.within(Scope::default(), |this| this.writable_targets(select))
     }
 
     fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {

@@ -225,6 +225,19 @@ impl Scopes {
     }
 }
 
+/// A part of the translation that sees names.
+pub(super) trait Scoped {
+    fn scopes(&mut self) -> &mut Scopes;
+
+    /// Runs `make` for a part that sees the names of one more query.
+    fn within<T>(&mut self, scope: Scope, make: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes().open.push(scope);
+        let made = make(self);
+        self.scopes().open.pop();
+        made
+    }
+}
+
 impl Scope {
     /// Makes a scope in which the columns of a table are plain names.
     pub(super) fn of_table(alias: &str, attributes: &[Attribute]) -> Self {

@@ -8,7 +8,7 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::common_types::chosen;
-use super::scope::Scope;
+use super::scope::{Scope, Scoped};
 use super::select::{ExpectedColumns, Query, output};
 use super::targets::Target;
 use super::value::{Bare, Expr, name};
@@ -183,9 +183,8 @@ impl Translator<'_> {
             return Err(hints::refuse("numeric").into());
         }
         if !select.sort_clause.is_empty() {
-            self.scopes.open.push(Scope::default());
-            let order = self.order(&select.sort_clause, &targets);
-            self.scopes.open.pop();
+            let order =
+                self.within(Scope::default(), |this| this.order(&select.sort_clause, &targets));
             sql.push_str(&order?.0);
         }
         sql.push_str(&self.limits(select)?);

@@ -24,6 +24,23 @@ pub(super) struct Sorted {
     pub(super) tail: String,
 }
 
+/// The most columns of a result (`MaxTupleAttributeNumber` of the server).
+const TARGETS_MAX: usize = 1664;
+
+/// Checks the number of a result's columns.
+///
+/// # Errors
+/// 54011.
+pub(super) fn few_enough(targets: usize) -> Result<(), Failure> {
+    match targets <= TARGETS_MAX {
+        true => Ok(()),
+        false => {
+            let message = format!("target lists can have at most {TARGETS_MAX} entries");
+            Err(Failure::new("54011", message))
+        }
+    }
+}
+
 /// Returns the column of the result to which ORDER BY refers by a number or a name.
 pub(super) fn sorted_target(node: &Node, targets: &[Target]) -> Result<Option<usize>, Failure> {
     match &node.node {

@@ -209,7 +209,10 @@ impl Translator<'_> {
         let mut by: Vec<Expr> = Vec::new();
         for node in nodes {
             let value = match sorted_target(node, targets)? {
-                Some(place) => targets[place].expr.clone(),
+                Some(place) => {
+                    self.typing.budget.copy(&targets[place].expr)?;
+                    targets[place].expr.clone()
+                }
                 None => {
                     let value = self.expr(node)?;
                     self.typing.settle(value)?
@@ -242,7 +245,10 @@ impl Translator<'_> {
             let inner = by.node.as_deref().ok_or_else(hints::unknown)?;
             let target = sorted_target(inner, targets)?;
             let value = match target {
-                Some(place) => targets[place].expr.clone(),
+                Some(place) => {
+                    self.typing.budget.copy(&targets[place].expr)?;
+                    targets[place].expr.clone()
+                }
                 None => {
                     let value = self.expr(inner)?;
                     self.typing.settle(value)?

@@ -83,9 +83,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          text, name text, start int8, increment int8, minimum int8, maximum int8, cache int8, \
          cycle bool, full text, schema text, namespace oid, table_full text",
         "SELECT 300000000 + o.oid * 1000, o.oid, o.name, c.attname, c.attnum, c.atttypid, \
-         c.given, refrain_own_name(refrain_sequence_name(o.full, c.attname)), 1, 1, 1, CASE \
+         c.given, refrain_own_name(refrain_sequence_name(o.sql, o.full, c.attname)), 1, 1, 1, CASE \
          c.atttypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END, 1, 0, \
-         refrain_sequence_name(o.full, c.attname), o.schema, o.namespace, o.full FROM \
+         refrain_sequence_name(o.sql, o.full, c.attname), o.schema, o.namespace, o.full FROM \
          refrain_column c, refrain_object o WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', \
          'd') UNION ALL SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', \
          refrain_own_name(q.name), q.v ->> 1, q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> \

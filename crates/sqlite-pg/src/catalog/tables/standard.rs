@@ -57,7 +57,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          is_generated varchar, generation_expression varchar, is_updatable varchar",
         "SELECT current_database(), o.schema, o.name, c.attname, c.attnum, iif(c.given = 'n', \
          'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
-         refrain_identifier(refrain_own_name(refrain_sequence_name(o.full, c.attname))) || \
+         refrain_identifier(refrain_own_name(refrain_sequence_name(o.sql, o.full, c.attname))) || \
          '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
          iif(format_type(c.atttypid, NULL) LIKE '%[]', 'ARRAY', format_type(c.atttypid, NULL)), \

@@ -54,7 +54,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         "oid oid, adrelid oid, adnum int2, adbin text",
         "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN \
          'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
-         refrain_identifier(refrain_own_name(refrain_sequence_name(o.full, attname))) || \
+         refrain_identifier(refrain_own_name(refrain_sequence_name(o.sql, o.full, attname))) || \
          '''::regclass)' ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN \
          refrain_object o ON o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
     ),
