@@ -111,6 +111,8 @@ mod defaults;
 
 mod several;
 
+mod enums;
+
 mod schemas;
 
 mod constraints;
@@ -386,6 +388,8 @@ impl<'a> Parts<'a> {
             NodeEnum::IndexStmt(it) => self.definer().create_index(it).map(plain),
             NodeEnum::ViewStmt(it) => self.definer().create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.edits.drop(it).map(plain),
+            NodeEnum::CreateEnumStmt(it) => self.edits.create_enum(it).map(plain),
+            NodeEnum::AlterEnumStmt(it) => self.edits.alter_enum(it).map(plain),
             NodeEnum::CreateSeqStmt(it) => self.edits.create_sequence(it).map(plain),
             NodeEnum::AlterSeqStmt(it) => self.edits.alter_sequence(it).map(plain),
             NodeEnum::CreateSchemaStmt(it) => {

@@ -16,6 +16,8 @@ use crate::comments;
 use crate::context::Context;
 use crate::default_text::default_of;
 use crate::dialect::ViewColumn;
+use crate::enum_functions;
+use crate::enums;
 use crate::failure::{Failure, TIMEOUT, state};
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::key_sequences::key_sequence_name;
@@ -104,7 +106,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_default", 2, |_, call| {
         let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
-        let is = Type::of_oid(oid).unwrap_or(Type::Text);
+        let is = enum_functions::type_of(call, oid)?.unwrap_or(Type::Text);
         Ok(sql.map_or(Any::Null, |sql| Any::Text(default_of(&sql, is))))
     }),
     ("refrain_generated", 2, |_, call| {
@@ -134,8 +136,14 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
-        Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))
+        let of_enum = enums::declared_oid(&declared);
+        let oid = of_enum.map(|(oid, array)| oid + u32::from(array));
+        Ok(Any::Integer(i64::from(oid.unwrap_or_else(|| Type::declared(&declared).oid()))))
     }),
+    (enums::LABEL, 3, |_, call| enum_functions::label(call)),
+    ("refrain_enum_definition", 2, |_, call| enum_functions::definition(call)),
+    ("refrain_type_oid", 1, |_, call| enum_functions::type_oid(call)),
+    ("refrain_type_name", 1, |_, call| enum_functions::type_name(call)),
 ];
 
 /// Defines these functions on a connection.
@@ -157,7 +165,8 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
 /// Returns a fact about a column of a view, or whether any column is writable.
 fn view_column(_: &Context, call: &Call<'_>) -> SessionResult {
     let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
-    let columns = ViewColumn::read(&sql);
+    let known = |oid| enum_functions::enum_of(call, oid).ok().flatten();
+    let columns = ViewColumn::read(&sql, known);
     let number = call.get::<Option<i64>>(1)?;
     let column = number.and_then(|number| columns.get(usize::try_from(number).ok()?));
     Ok(match (call.get::<String>(2)?.as_str(), column) {
@@ -379,7 +388,8 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
         ValueRef::Integer(oid) => oid,
         _ => return Ok(Any::Null),
     };
-    let is = u32::try_from(oid).ok().and_then(Type::of_oid);
+    let is = u32::try_from(oid).ok().map(|oid| enum_functions::type_of(call, oid));
+    let is = is.transpose()?.flatten();
     let name = is.map_or("text", Type::name);
     match call.get_raw(1) {
         // As in the server, a length includes its own four bytes.

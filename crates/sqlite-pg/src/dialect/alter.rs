@@ -16,12 +16,16 @@ use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_perman
 use super::schema_names::beside;
 use super::scope::{Attribute, Catalog, Scope, Scoped};
 use super::sequences::sequences_of;
+use super::type_names::is_no_type;
 use super::value::name;
 use super::{Translated, hints};
 
 impl Definer<'_, '_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
         let relation = alter.relation.as_ref().ok_or_else(hints::unknown)?;
+        if alter.objtype() == ObjectType::ObjectType {
+            return Err(hints::refuse("ALTER TYPE").into());
+        }
         if alter.objtype() != ObjectType::ObjectTable {
             return Err(hints::refuse("ALTER").into());
         }
@@ -74,7 +78,7 @@ impl Definer<'_, '_> {
             return Ok(NOTHING.to_owned());
         }
         let mut attributes = attributes;
-        attributes.push(attribute(self.edits.basis.text, column)?);
+        attributes.push(attribute(self.edits.basis, column)?);
         let scope = Scope::of_table(&relation.relname, &attributes);
         let made = self.within(scope, |this| this.declared(column))?;
         self.added_column(made, column, relation, &table)
@@ -197,6 +201,9 @@ impl Edits<'_> {
     }
 
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {
+        if rename.rename_type() == ObjectType::ObjectType {
+            return self.rename_type(rename);
+        }
         let relation = rename.relation.as_ref().ok_or_else(|| hints::refuse("ALTER"))?;
         let is_table = rename.relation_type() == ObjectType::ObjectTable
             || rename.rename_type() == ObjectType::ObjectTable;
@@ -212,6 +219,7 @@ impl Edits<'_> {
             ObjectType::ObjectSequence | ObjectType::ObjectTable => {
                 let (table, _) = self.basis.table(relation)?;
                 let to = beside(self.basis.catalog, &relation.relname, &rename.newname);
+                is_no_type(self.basis.catalog, &to)?;
                 // A default names its sequence.
                 if !self.basis.catalog.users_of_sequence(&relation.relname).is_empty() {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());

@@ -252,6 +252,13 @@ impl Translator<'_> {
                 if is == Type::Numeric {
                     return Err(hints::refuse("numeric").into());
                 }
+                if let Type::Enum(of) = is {
+                    let value = inside(&of.place(&only.sql));
+                    let sql = of.label_at(&format!("{function}({value}){}", around.tail));
+                    let made = Expr::made(sql, is, &[&only]);
+                    let made = made.with(&around.parts.iter().collect::<Vec<_>>());
+                    return Ok(self.scopes.is_aggregate(made, it).named(function));
+                }
                 Expr::made(format!("{function}({})", inside(&only.sql)), is, &[&only])
             }
             ("avg", [only]) if only.is().is_some_and(Type::is_integer) => {

@@ -3,6 +3,7 @@
 use crate::calendar;
 use crate::decode::{self, Decoded};
 use crate::failure::{Failure, state};
+use crate::sql_text::name_parts;
 use crate::types::Type;
 
 use super::typing::Typing;
@@ -74,6 +75,14 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             way(Assignment, "$")
         }
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
+        (Enum(_), to) if text.contains(&to) => way(Assignment, "$"),
+        (Regtype, to) if text.contains(&to) => {
+            way(Assignment, "coalesce(refrain_type_name($), refrain_text(2206, $))")
+        }
+        // The elements are texts, whatever the enum is.
+        (EnumArray(_), to) if text.contains(&to) => way(Assignment, "refrain_text(1009, $)"),
+        (from, Enum(to)) if text.contains(&from) => Some((Explicit, to.of_text())),
+        (_, Enum(_) | EnumArray(_)) => None,
         (from, to) if text.contains(&to) => {
             Some((Assignment, format!("refrain_text({}, $)", from.oid())))
         }
@@ -161,6 +170,10 @@ impl Typing<'_> {
                 self.named_relations.push(sql.clone());
                 Ok(from.rewritten(sql, to))
             }
+            ExprKind::Literal(text) if to == Type::Regtype && decode::type_oid(text).is_err() => {
+                let sql = self.type_oid(text)?;
+                Ok(as_constant(from.rewritten(sql, to)))
+            }
             ExprKind::Literal(text) => {
                 let sql = literal(text, to)?;
                 Ok(as_constant(from.rewritten(sql, to)))
@@ -186,6 +199,22 @@ impl Typing<'_> {
                 let sql = from.sql.clone();
                 Ok(from.rewritten(sql, to))
             }
+        }
+    }
+
+    /// Returns the OID of a type by a constant name, or of a number.
+    fn type_oid(&self, text: &str) -> Result<String, Failure> {
+        let plain = text.trim().strip_suffix("[]");
+        let called = match &name_parts(plain.unwrap_or(text)).unwrap_or_default()[..] {
+            [only] => only.clone(),
+            [schema, only] if schema == "public" => only.clone(),
+            [schema, only] => format!("{schema}.{only}"),
+            _ => String::new(),
+        };
+        match (self.catalog.enum_named(&called), plain) {
+            (Some(of), None) => Ok(of.oid().to_string()),
+            (Some(of), Some(_)) => Ok(of.array_oid().to_string()),
+            (None, _) => literal(text, Type::Regtype),
         }
     }
 

@@ -11,11 +11,13 @@ use crate::failure::{Failure, state};
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::types::Type;
 
+use super::basis::Basis;
 use super::coerce::{Wanted, no_collation};
 use super::definer::{Declared, Definer};
 use super::references::{foreign_key, refers};
 use super::schema_names::of_sqlite;
 use super::scope::{Attribute, Scope, Scoped};
+use super::type_names::is_no_type;
 use super::type_names::type_name;
 use super::value::name;
 use super::words::SQLITE_TYPES;
@@ -56,10 +58,11 @@ impl Definer<'_, '_> {
                 other => return Err(hints::node(other).into()),
             }
         }
-        let attributes = definitions.iter().map(|column| attribute(self.edits.basis.text, column));
+        let attributes = definitions.iter().map(|column| attribute(self.edits.basis, column));
         let attributes: Vec<Attribute> = attributes.collect::<Result<_, _>>()?;
         let scope = Scope::of_table(&relation.relname, &attributes);
         let made = self.within(scope, |this| this.table_parts(&definitions, &constraints));
+        is_no_type(self.edits.basis.catalog, &relation.relname)?;
         let schema = if temporary { "temp" } else { "main" };
         let is_new = create.if_not_exists
             || self.edits.basis.catalog.table(Some(schema), &relation.relname).is_none();
@@ -139,7 +142,7 @@ impl Definer<'_, '_> {
     }
 
     pub(super) fn declared(&mut self, column: &ColumnDef) -> Translated<Declared> {
-        let (is, limit, sql, given) = declared_type(self.edits.basis.text, column)?;
+        let (is, limit, sql, given) = declared_type(self.edits.basis, column)?;
         if let Some(collation) = &column.coll_clause {
             if !strings(&collation.collname).iter().any(|name| name == "C") {
                 return Err(hints::refuse("COLLATE").into());
@@ -267,8 +270,8 @@ impl Definer<'_, '_> {
 }
 
 /// Returns name and type of a column, for the checks in the same statement.
-pub(super) fn attribute(text: &str, column: &ColumnDef) -> Translated<Attribute> {
-    let (is, limit, _, given) = declared_type(text, column)?;
+pub(super) fn attribute(basis: Basis<'_>, column: &ColumnDef) -> Translated<Attribute> {
+    let (is, limit, _, given) = declared_type(basis, column)?;
     Ok(Attribute {
         name: column.colname.clone(),
         is,
@@ -285,7 +288,7 @@ pub(super) fn attribute(text: &str, column: &ColumnDef) -> Translated<Attribute>
 /// Returns a column's type, the maximum length of its values, SQLite's type, and the source of its
 /// values.
 fn declared_type(
-    text: &str,
+    basis: Basis<'_>,
     column: &ColumnDef,
 ) -> Translated<(Type, Option<u32>, String, GivenBy)> {
     let written_type = column.type_name.as_ref().ok_or_else(hints::unknown)?;
@@ -301,7 +304,7 @@ fn declared_type(
         let sql = written.to_ascii_uppercase();
         return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
     }
-    let (is, limit) = type_name(text, written_type)?;
+    let (is, limit) = type_name(basis, written_type)?;
     let form = match is {
         Type::Numeric => "numeric column",
         Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",

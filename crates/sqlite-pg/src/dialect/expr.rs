@@ -230,8 +230,7 @@ impl Translator<'_> {
     }
 
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
-        let (is, limit) =
-            type_name(self.basis.text, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
+        let (is, limit) = type_name(self.basis, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
         let value = match (&node.node, is.element()) {
             (Some(NodeEnum::AArrayExpr(array)), Some(of)) if !is.is_vector() => {
@@ -308,6 +307,11 @@ impl Translator<'_> {
         let (all, is) = self.list(&it.args, word)?;
         if matches!(is, Type::Numeric | Type::Json | Type::Jsonb | Type::Bpchar) {
             return Err(hints::refuse("numeric").into());
+        }
+        if let (Type::Enum(of), [_, _, ..]) = (is, &all[..]) {
+            let places: Vec<String> = all.iter().map(|expr| of.place(&expr.sql)).collect();
+            let sql = of.label_at(&format!("refrain_{word}({})", places.join(", ")));
+            return Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named(word));
         }
         Ok(gathered(&format!("refrain_{word}"), &all, is).named(word))
     }

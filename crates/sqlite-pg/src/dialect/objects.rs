@@ -6,6 +6,7 @@ use refrain_grammar::protobuf::{
     SortByDir, SortByNulls, ViewStmt,
 };
 
+use crate::enums::{EnumType, word_oid};
 use crate::failure::Failure;
 use crate::sequences::Sequence;
 use crate::standard;
@@ -20,6 +21,7 @@ use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
 use super::sequences::{dropped_sequence, sequences_of};
 use super::several::dependents_first;
+use super::type_names::is_no_type;
 use super::value::{Expr, name};
 use super::{Translated, hints, strings};
 
@@ -41,13 +43,20 @@ pub(crate) struct ViewColumn {
 }
 
 impl ViewColumn {
-    /// Reads the columns of a view from its CREATE VIEW statement.
-    pub(crate) fn read(sql: &str) -> Vec<Self> {
+    /// Reads the columns of a view from its CREATE VIEW statement. `known` returns the enum with an
+    /// OID.
+    pub(crate) fn read(sql: &str, known: impl Fn(u32) -> Option<EnumType>) -> Vec<Self> {
         let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
         let column = |word: &str| {
             let plain = word.trim_end_matches(WRITABLE);
             let (is, limit) = plain.split_once(':').unwrap_or((plain, ""));
-            let (is, limit) = (Type::named(is).unwrap_or(Type::Text), limit.parse().ok());
+            let of_enum = word_oid(is).and_then(|(oid, array)| Some((known(oid)?, array)));
+            let is = match of_enum {
+                Some((of, false)) => Type::Enum(of),
+                Some((of, true)) => Type::EnumArray(of),
+                None => Type::named(is).unwrap_or(Type::Text),
+            };
+            let limit = limit.parse().ok();
             Self { is, limit, writable: plain != word }
         };
         listed.map(|(listed, _)| listed.split(' ').map(column).collect()).unwrap_or_default()
@@ -56,7 +65,12 @@ impl ViewColumn {
     fn word(self) -> String {
         let limit = self.limit.map_or(String::new(), |limit| format!(":{limit}"));
         let writable = if self.writable { WRITABLE.to_string() } else { String::new() };
-        format!("{}{limit}{writable}", self.is.catalog_name())
+        let called = match self.is {
+            Type::Enum(of) => of.word(false),
+            Type::EnumArray(of) => of.word(true),
+            is => is.catalog_name().to_owned(),
+        };
+        format!("{called}{limit}{writable}")
     }
 }
 
@@ -155,6 +169,7 @@ impl Definer<'_, '_> {
             return Err(hints::unknown().into());
         };
         of_sqlite(&relation.schemaname)?;
+        is_no_type(self.edits.basis.catalog, &relation.relname)?;
         let names = strings(&view.aliases);
         let query = self
             .translator
@@ -260,9 +275,9 @@ impl Edits<'_> {
             ObjectType::ObjectIndex => "INDEX",
             ObjectType::ObjectSequence => "SEQUENCE",
             ObjectType::ObjectSchema => return self.drop_schema(drop),
+            ObjectType::ObjectType => return self.drop_types(drop),
             // None of the kind exists.
-            ObjectType::ObjectType
-            | ObjectType::ObjectDomain
+            ObjectType::ObjectDomain
             | ObjectType::ObjectFunction
             | ObjectType::ObjectExtension
             | ObjectType::ObjectMatview

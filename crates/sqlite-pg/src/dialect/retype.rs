@@ -28,7 +28,7 @@ impl Definer<'_, '_> {
         to: &ColumnDef,
     ) -> Translated<String> {
         let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let (is, limit) = type_name(self.edits.basis.text, to_type)?;
+        let (is, limit) = type_name(self.edits.basis, to_type)?;
         let cast = is_cast(to, &column.name);
         if (is, limit) == (column.is, column.limit) && cast {
             return Ok(NOTHING.to_owned());

@@ -207,6 +207,10 @@ impl Translator<'_> {
         match target.expr.is() {
             // A client reads the name of a relation; other places compare OIDs.
             Some(Type::Regclass) if outermost => self.typing.relation_name(&target.expr.sql),
+            Some(Type::Regtype) if outermost => {
+                let sql = &target.expr.sql;
+                format!("coalesce(refrain_type_name({sql}), {sql})")
+            }
             _ => target.expr.sql.clone(),
         }
     }

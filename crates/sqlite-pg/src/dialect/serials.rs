@@ -11,7 +11,6 @@ use crate::sql_text::object_name;
 use super::definer::{Declared, Definer};
 use super::edits::FollowUp;
 use super::schema_names::is_free;
-use super::scope::Catalog;
 use super::sequence_calls::{definition, first_row, largest};
 use super::value::text_literal;
 

@@ -4,6 +4,7 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, a_const::Val};
 
 use crate::failure::{Failure, state};
+use crate::types::Type;
 
 use super::strings;
 use super::value::Expr;
@@ -22,6 +23,21 @@ pub(super) struct Sorted {
     pub(super) target: Option<usize>,
     /// SQLite's words behind it.
     pub(super) tail: String,
+}
+
+impl Sorted {
+    /// Writes the value by which rows are ordered; `column` is the SQL of the value.
+    pub(super) fn by(&self, column: &str) -> String {
+        match self.value.is() {
+            Some(Type::Enum(of)) => of.place(column),
+            _ => column.to_owned(),
+        }
+    }
+
+    /// True if the rows are not ordered by the value as it is stored.
+    pub(super) fn is_by_place(&self) -> bool {
+        matches!(self.value.is(), Some(Type::Enum(_)))
+    }
 }
 
 /// The most columns of a result (`MaxTupleAttributeNumber` of the server).

@@ -1,5 +1,6 @@
 //! Tests of translations and refusals, word for word.
 
+use crate::enums::EnumType;
 use crate::key_mark::GivenBy;
 
 use super::*;
@@ -68,6 +69,18 @@ impl Catalog for Fixed {
     }
 
     fn owned_sequences(&self, _: &str) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn enum_of(&self, _: u32) -> Option<EnumType> {
+        None
+    }
+
+    fn columns_of_enum(&self, _: EnumType) -> Vec<(String, Attribute)> {
+        Vec::new()
+    }
+
+    fn with_text(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
 

@@ -182,12 +182,12 @@ impl Translator<'_> {
         targets: &[Target],
     ) -> Translated<(String, Vec<Expr>)> {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
-        for Sorted { mut value, target, tail } in self.sorted(nodes, targets)? {
-            if let Some(place) = target {
-                value.sql = (place + 1).to_string();
+        for mut sorted in self.sorted(nodes, targets)? {
+            if let Some(place) = sorted.target.filter(|_| !sorted.is_by_place()) {
+                sorted.value.sql = (place + 1).to_string();
             }
-            words.push(format!("{}{tail}", value.sql));
-            parts.push(value);
+            words.push(format!("{}{}", sorted.by(&sorted.value.sql), sorted.tail));
+            parts.push(sorted.value);
         }
         Ok((format!(" ORDER BY {}", words.join(", ")), parts))
     }

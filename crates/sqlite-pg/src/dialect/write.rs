@@ -237,7 +237,7 @@ impl Writer<'_, '_> {
 
     /// Translates a value among VALUES, and converts it to its column's type.
     fn given_value(&mut self, node: &Node, to: &Attribute, table: &str) -> Translated<Expr> {
-        if let Some(bound) = self.literals.bind(self.translator.basis.text, node, to) {
+        if let Some(bound) = self.literals.bind(self.translator.basis, node, to) {
             return Ok(bound);
         }
         let value = self.value_for(node, to.is)?;

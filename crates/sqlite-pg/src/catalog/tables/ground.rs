@@ -11,7 +11,14 @@ pub(super) const RELATIONS: &[Relation] = &[
          +name, refrain_schema(name), refrain_namespace(refrain_schema(name)) FROM sqlite_schema \
          WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL AND name NOT LIKE \
          'sqlite\\_%' ESCAPE '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, \
-         '/*refrain schema*/')",
+         '/*refrain schema*/') AND NOT instr(sql, '/*refrain enum ')",
+    ),
+    (
+        "refrain_enum",
+        "oid oid, typname text, namespace oid, schema text, labels text",
+        "SELECT v ->> 0, refrain_own_name(name), refrain_namespace(refrain_schema(name)), \
+         refrain_schema(name), v -> 1 FROM (SELECT +name AS name, refrain_enum_definition(name, \
+         sql) AS v FROM sqlite_schema WHERE type = 'table' AND instr(sql, '/*refrain enum '))",
     ),
     (
         "refrain_column",
@@ -134,7 +141,8 @@ pub(super) const RELATIONS: &[Relation] = &[
     (
         "refrain_type",
         "oid oid, typname text, typlen int4, typelem oid, typarray oid, category text, typbyval \
-         bool, typalign text, typstorage text, typcollation oid",
+         bool, typalign text, typstorage text, typcollation oid, namespace oid, schema text, kind \
+         text",
         "SELECT value ->> 0, value ->> 2, value ->> 1, value ->> 3, value ->> 4, CASE WHEN value \
          ->> 3 AND value ->> 0 <> 19 THEN 'A' WHEN value ->> 0 = 16 THEN 'B' WHEN value ->> 0 IN \
          (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN \
@@ -144,6 +152,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          THEN 's' WHEN 8 THEN 'd' ELSE iif(value ->> 0 IN (18, 19, 705, 2950), 'c', 'i') END, CASE \
          WHEN value ->> 1 = -1 THEN iif(value ->> 0 = 1700, 'm', 'x') ELSE 'p' END, CASE WHEN \
          value ->> 0 IN (25, 1042, 1043, 1009, 1014, 1015) THEN 100 WHEN value ->> 0 IN (19, 1003) \
-         THEN 950 ELSE 0 END FROM json_each(refrain_types())",
+         THEN 950 ELSE 0 END, 11, 'pg_catalog', iif(value ->> 0 = 2278, 'p', 'b') FROM \
+         json_each(refrain_types()) UNION ALL SELECT oid, typname, 4, 0, oid + 1, 'E', 1, 'i', \
+         'p', 0, namespace, schema, 'e' FROM refrain_enum UNION ALL SELECT oid + 1, '_' || \
+         typname, -1, oid, 0, 'A', 0, 'i', 'x', 0, namespace, schema, 'b' FROM refrain_enum",
     ),
 ];
