@@ -363,7 +363,10 @@ impl Catalog for Attributes<'_> {
         let declared = |(name, sql): (String, String)| {
             let has = [true, false].iter().any(|array| sql.contains(&of.declaration(*array)));
             let columns = if has { self.table(None, &name) } else { None };
-            let is = move |column: &Attribute| matches!(column.is, Type::Enum(is) | Type::EnumArray(is) if is == of);
+            let is = move |column: &Attribute| match column.is {
+                Type::Enum(is) | Type::EnumArray(is) => is == of,
+                _ => false,
+            };
             let columns = columns.unwrap_or_default().into_iter().filter(is);
             columns.map(move |column| (name.clone(), column)).collect::<Vec<_>>()
         };

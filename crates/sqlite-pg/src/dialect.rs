@@ -395,6 +395,7 @@ impl<'a> Parts<'a> {
             NodeEnum::CreateSchemaStmt(it) => {
                 create_schema(self.edits.basis.catalog, it).map(plain)
             }
+            NodeEnum::DoStmt(it) => self.edits.guarded(it).map(plain),
             NodeEnum::CommentStmt(it) => self.edits.comment(it).map(plain),
             // Their functions are here, or are refused by their names.
             NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {

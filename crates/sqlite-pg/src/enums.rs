@@ -213,7 +213,7 @@ impl EnumType {
     ///
     /// # Errors
     /// 22P02.
-    pub(crate) fn label<'t>(self, text: &'t str) -> Result<&'t str, Failure> {
+    pub(crate) fn label(self, text: &str) -> Result<&str, Failure> {
         if self.0.labels.iter().any(|known| known == text) {
             return Ok(text);
         }

@@ -75,14 +75,9 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             way(Assignment, "$")
         }
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
-        (Enum(_), to) if text.contains(&to) => way(Assignment, "$"),
-        (Regtype, to) if text.contains(&to) => {
-            way(Assignment, "coalesce(refrain_type_name($), refrain_text(2206, $))")
-        }
-        // The elements are texts, whatever the enum is.
-        (EnumArray(_), to) if text.contains(&to) => way(Assignment, "refrain_text(1009, $)"),
+        (Enum(_) | EnumArray(_) | Regtype, to) if text.contains(&to) => names_as_text(from),
         (from, Enum(to)) if text.contains(&from) => Some((Explicit, to.of_text())),
-        (_, Enum(_) | EnumArray(_)) => None,
+        (from, EnumArray(_)) if from.element().is_none() => None,
         (from, to) if text.contains(&to) => {
             Some((Assignment, format!("refrain_text({}, $)", from.oid())))
         }
@@ -104,6 +99,17 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),
         _ => None,
     }
+}
+
+/// Returns the conversion of a label, of an array of labels, or of a type to a text.
+fn names_as_text(from: Type) -> Option<Way> {
+    let sql = match from {
+        Type::Enum(_) => "$",
+        // The elements are texts, whatever the enum is.
+        Type::EnumArray(_) => "refrain_text(1009, $)",
+        _ => "coalesce(refrain_type_name($), refrain_text(2206, $))",
+    };
+    way(Wanted::Assignment, sql)
 }
 
 /// Returns the conversion of a moment to another type of moments.

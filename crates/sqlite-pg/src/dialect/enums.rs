@@ -4,6 +4,8 @@
 //! ([`EnumType`]). A value is stored as its label, so a new name of a label is written into the
 //! rows.
 
+use std::collections::BTreeMap;
+
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
@@ -110,19 +112,19 @@ impl Edits<'_> {
     fn rename_label(&mut self, of: EnumType, old: &str, new: &str) -> Translated<()> {
         let catalog = self.basis.catalog;
         let (old, new) = (text_literal(old), text_literal(new));
+        let mut definitions = BTreeMap::new();
         for (table, column) in catalog.columns_of_enum(of) {
-            let named = |sql: &String| sql.contains(&old);
-            let mut sql = catalog.definition(&table).unwrap_or_default();
             let called = name(&column.name);
+            let definition = || catalog.definition(&table).unwrap_or_default();
+            let sql = definitions.entry(table.clone()).or_insert_with(definition);
             if column.default.as_ref() == Some(&old)
                 && let Some(SchemaChange::Column { column, from, .. }) = without_default(&column)
             {
                 let change = SchemaChange::Column { column, from, to: format!(" DEFAULT ({new})") };
-                sql = change.apply(&sql).unwrap_or(sql);
+                if let Some(changed) = change.apply(sql) {
+                    *sql = changed;
+                }
                 self.edit_of(&table, change);
-            }
-            if named(&sql) || catalog.dependents(&table).iter().any(named) {
-                return Err(hints::refuse("ALTER TYPE").into());
             }
             let table = name(&table);
             let update = match column.is {
@@ -137,7 +139,14 @@ impl Edits<'_> {
             };
             self.follow_ups.push(FollowUp::Sqlite(update));
         }
-        Ok(())
+        let named = |sql: &String| sql.contains(&old);
+        let is_named = |(table, sql): (&String, &String)| {
+            named(sql) || catalog.dependents(table).iter().any(named)
+        };
+        match definitions.iter().any(is_named) {
+            true => Err(hints::refuse("ALTER TYPE").into()),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn rename_type(&mut self, rename: &RenameStmt) -> Translated<String> {

@@ -18,7 +18,7 @@ const DEFINED: &[(&str, &str)] = &[
     ("SELECT * FROM mood", "error 42P01"),
     ("INSERT INTO mood VALUES ('x')", "error 42P01"),
     ("DROP TABLE mood", "error 42P01"),
-    ("CREATE TABLE person (id int PRIMARY KEY, m mood DEFAULT 'ok')", "CREATE TABLE"),
+    ("CREATE TABLE person (id int PRIMARY KEY, m mood DEFAULT 'ok', n mood[])", "CREATE TABLE"),
     ("CREATE TYPE person AS ENUM ('a')", "error 42710"),
     ("ALTER TABLE person RENAME TO mood", "error 42710"),
     ("CREATE TABLE wrong (m mood DEFAULT 'x')", "error 22P02"),
@@ -285,6 +285,36 @@ fn a_migration_replaces_a_type_by_another() {
         ("SELECT 'a'::kind", "error 42704"),
         ("DROP SCHEMA app CASCADE", "DROP SCHEMA"),
         ("SELECT count(*) FROM pg_enum", "row 0"),
+    ]);
+}
+
+/// Drizzle and Sequelize create their types and keys so.
+#[test]
+fn a_definition_may_be_there_already() {
+    let place = Place::new();
+    let mut client = place.client();
+    let block = |statement: &str| {
+        format!("DO $$ BEGIN\n {statement};\nEXCEPTION\n WHEN duplicate_object THEN null;\nEND $$")
+    };
+    let made = block("CREATE TYPE \"public\".\"role\" AS ENUM('a', 'b;')");
+    let sequelize = "DO 'BEGIN CREATE TYPE \"public\".\"enum_users_role\" AS ENUM(''it''''s'', ''b''); \
+                     EXCEPTION WHEN duplicate_object THEN null; END'";
+    let key = block(
+        "ALTER TABLE \"t\" ADD CONSTRAINT \"k\" FOREIGN KEY (\"a\") REFERENCES \"public\".\"u\"(\"id\")",
+    );
+    client.query("CREATE TABLE u (id int PRIMARY KEY)");
+    client.query("CREATE TABLE t (a int)");
+    for text in [made.as_str(), sequelize, &key].into_iter().cycle().take(6) {
+        assert_eq!(client.first(text), "DO", "{text}");
+    }
+    client.answers_first(&[
+        ("SELECT enum_range(NULL::role), enum_range(NULL::enum_users_role)", "row {a,b;}|{it's,b}"),
+        ("INSERT INTO t VALUES (1)", "error 23503"),
+        ("SELECT count(*) FROM pg_constraint WHERE conname = 'k'", "row 1"),
+        (&block("CREATE TABLE x (a int)"), "error 0A000"),
+        (&block("CREATE TYPE a AS ENUM ('a'); CREATE TYPE b AS ENUM ('b')"), "error 0A000"),
+        ("DO $$ BEGIN CREATE TYPE a AS ENUM ('a'); END $$", "error 0A000"),
+        (&block("ALTER TABLE nosuch ADD CONSTRAINT k UNIQUE (a)"), "error 42P01"),
     ]);
 }
 
