@@ -460,7 +460,7 @@ mod tests {
         {
             assert_eq!(Command::read(text.as_bytes()).unwrap(), None, "{text}");
         }
-        for text in ["LISTEN x", "DO $$x$$", "PREPARE x AS SELECT 1"] {
+        for text in ["LISTEN x", "CALL x()", "PREPARE x AS SELECT 1"] {
             assert_eq!(Command::read(text.as_bytes()).unwrap_err().sqlstate, "0A000", "{text}");
         }
     }
