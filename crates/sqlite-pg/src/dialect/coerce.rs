@@ -77,6 +77,9 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
         (Enum(_) | EnumArray(_) | Regtype, to) if text.contains(&to) => names_as_text(from),
         (from, Enum(to)) if text.contains(&from) => Some((Explicit, to.of_text())),
+        (from, Regtype) if text.contains(&from) => {
+            way(Explicit, "coalesce(refrain_type_oid($), refrain_in(2206, $))")
+        }
         (from, EnumArray(_)) if from.element().is_none() => None,
         (from, to) if text.contains(&to) => {
             Some((Assignment, format!("refrain_text({}, $)", from.oid())))

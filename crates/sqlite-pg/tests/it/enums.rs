@@ -142,6 +142,11 @@ const CATALOG: &[(&str, &str)] = &[
     ("SELECT to_regtype('public.mood')::text, to_regtype('nosuch')", "row mood|null"),
     ("SELECT 'nosuch'::regtype", "error 42704"),
     (
+        "SELECT ('\"public\".\"' || 'mood' || '\"')::regtype::text, ('in' || 't4')::regtype",
+        "row mood|integer",
+    ),
+    ("SELECT ('no' || 'such')::regtype", "error 42704"),
+    (
         "SELECT atttypid::regtype, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'person'::regclass \
       AND attname = 'm'",
         "row mood|mood",
