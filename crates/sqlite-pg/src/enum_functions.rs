@@ -28,6 +28,17 @@ pub(crate) fn enum_of(call: &Call<'_>, oid: u32) -> rusqlite::Result<Option<Enum
     Ok(found.and_then(|(name, sql): (String, String)| EnumType::read(&name, &sql)))
 }
 
+/// Returns the enums of the file.
+pub(crate) fn all(call: &Call<'_>) -> rusqlite::Result<Vec<EnumType>> {
+    let found = nested(call, |connection| {
+        let text = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND instr(sql, ?1)";
+        let mut run = connection.prepare(text)?;
+        let rows = run.query_map([MARK], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<Vec<(String, String)>>>()
+    })?;
+    Ok(found.iter().filter_map(|(name, sql)| EnumType::read(name, sql)).collect())
+}
+
 /// Returns the type with this OID: one of PostgreSQL's, an enum, or that of its arrays.
 pub(crate) fn type_of(call: &Call<'_>, oid: u32) -> rusqlite::Result<Option<Type>> {
     if let Some(is) = Type::of_oid(oid) {

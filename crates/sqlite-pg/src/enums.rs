@@ -147,6 +147,11 @@ impl EnumType {
         self.0.called.split_once('.').map_or(&self.0.called, |(_, own)| own)
     }
 
+    /// Returns its schema.
+    pub(crate) fn schema(self) -> &'static str {
+        self.0.called.split_once('.').map_or("public", |(schema, _)| schema)
+    }
+
     /// Returns its name as the server prints it.
     pub(crate) fn name(self) -> &'static str {
         &self.0.name

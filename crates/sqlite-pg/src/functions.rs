@@ -8,6 +8,7 @@ use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::advisory::{Hold, Key, Taken, Wait};
+use crate::arrays::json_string;
 use crate::attributes::{TABLES, limit};
 use crate::byte_texts::uuid_text;
 use crate::calendar;
@@ -71,7 +72,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("pg_encoding_to_char", 1, |_, _| text("UTF8")),
     ("format_type", 2, format_type),
     ("refrain_settings", 0, |context, _| settings(context)),
-    ("refrain_types", 0, |_, _| Ok(Any::Text(types()))),
+    ("refrain_types", 0, |_, call| types(call)),
     ("refrain_key_type", 1, |_, call| {
         let is = key_mark(call)?.map(|mark| i64::from(mark.is.oid()));
         Ok(is.map_or(Any::Null, Any::Integer))
@@ -373,14 +374,27 @@ fn settings(context: &Context) -> SessionResult {
     Ok(Any::Text(format!("[{}]", rows.collect::<Vec<_>>().join(","))))
 }
 
-fn types() -> String {
-    let rows = Type::all().map(|is| {
+/// Returns the types for `refrain_type`: PostgreSQL's, and those of the file.
+fn types(call: &Call<'_>) -> SessionResult {
+    let mut rows = Vec::new();
+    for is in Type::all() {
         let of = |is: Option<Type>| is.map_or(0, Type::oid);
         let (size, name) = (is.size(), is.catalog_name());
         let (element, array) = (of(is.element()), of(is.array()));
-        format!("[{},{size},\"{name}\",{element},{array}]", is.oid())
-    });
-    format!("[{}]", rows.collect::<Vec<_>>().join(","))
+        let kind = if is == Type::Void { 'p' } else { 'b' };
+        rows.push(format!(
+            "[{},{size},\"{name}\",{element},{array},\"pg_catalog\",\"{kind}\"]",
+            is.oid()
+        ));
+    }
+    for of in enum_functions::all(call)? {
+        let (oid, array) = (of.oid(), of.array_oid());
+        let (name, schema) = (of.own_name(), json_string(of.schema()));
+        let (own, many) = (json_string(name), json_string(&format!("_{name}")));
+        rows.push(format!("[{oid},4,{own},0,{array},{schema},\"e\"]"));
+        rows.push(format!("[{array},-1,{many},{oid},0,{schema},\"b\"]"));
+    }
+    Ok(Any::Text(format!("[{}]", rows.join(","))))
 }
 
 fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {

@@ -75,12 +75,11 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             way(Assignment, "$")
         }
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
-        (Enum(_) | EnumArray(_) | Regtype, to) if text.contains(&to) => names_as_text(from),
-        (from, Enum(to)) if text.contains(&from) => Some((Explicit, to.of_text())),
-        (from, Regtype) if text.contains(&from) => {
-            way(Explicit, "coalesce(refrain_type_oid($), refrain_in(2206, $))")
+        (Enum(_) | EnumArray(_) | Regtype, it) | (it, Enum(_) | EnumArray(_) | Regtype)
+            if text.contains(&it) =>
+        {
+            of_names(from, to)
         }
-        (from, EnumArray(_)) if from.element().is_none() => None,
         (from, to) if text.contains(&to) => {
             Some((Assignment, format!("refrain_text({}, $)", from.oid())))
         }
@@ -104,15 +103,20 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
     }
 }
 
-/// Returns the conversion of a label, of an array of labels, or of a type to a text.
-fn names_as_text(from: Type) -> Option<Way> {
-    let sql = match from {
-        Type::Enum(_) => "$",
+/// Returns the conversion of a label, of an array of labels, or of a type to a text, or of a text
+/// to a label or a type.
+fn of_names(from: Type, to: Type) -> Option<Way> {
+    use Type::*;
+    use Wanted::*;
+    match (from, to) {
+        (Enum(_), _) => way(Assignment, "$"),
         // The elements are texts, whatever the enum is.
-        Type::EnumArray(_) => "refrain_text(1009, $)",
-        _ => "coalesce(refrain_type_name($), refrain_text(2206, $))",
-    };
-    way(Wanted::Assignment, sql)
+        (EnumArray(_), _) => way(Assignment, "refrain_text(1009, $)"),
+        (Regtype, _) => way(Assignment, "coalesce(refrain_type_name($), refrain_text(2206, $))"),
+        (_, Enum(to)) => Some((Explicit, to.of_text())),
+        (_, Regtype) => way(Explicit, "coalesce(refrain_type_oid($), refrain_in(2206, $))"),
+        _ => None,
+    }
 }
 
 /// Returns the conversion of a moment to another type of moments.

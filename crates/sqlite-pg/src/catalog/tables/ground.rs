@@ -144,6 +144,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          bool, typalign text, typstorage text, typcollation oid, namespace oid, schema text, kind \
          text",
         "SELECT value ->> 0, value ->> 2, value ->> 1, value ->> 3, value ->> 4, CASE WHEN value \
+         ->> 6 = 'e' THEN 'E' WHEN value \
          ->> 3 AND value ->> 0 <> 19 THEN 'A' WHEN value ->> 0 = 16 THEN 'B' WHEN value ->> 0 IN \
          (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN \
          (19, 25, 1042, 1043) THEN 'S' WHEN value ->> 0 IN (1082, 1083, 1114, 1184) THEN 'D' WHEN \
@@ -152,9 +153,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          THEN 's' WHEN 8 THEN 'd' ELSE iif(value ->> 0 IN (18, 19, 705, 2950), 'c', 'i') END, CASE \
          WHEN value ->> 1 = -1 THEN iif(value ->> 0 = 1700, 'm', 'x') ELSE 'p' END, CASE WHEN \
          value ->> 0 IN (25, 1042, 1043, 1009, 1014, 1015) THEN 100 WHEN value ->> 0 IN (19, 1003) \
-         THEN 950 ELSE 0 END, 11, 'pg_catalog', iif(value ->> 0 = 2278, 'p', 'b') FROM \
-         json_each(refrain_types()) UNION ALL SELECT oid, typname, 4, 0, oid + 1, 'E', 1, 'i', \
-         'p', 0, namespace, schema, 'e' FROM refrain_enum UNION ALL SELECT oid + 1, '_' || \
-         typname, -1, oid, 0, 'A', 0, 'i', 'x', 0, namespace, schema, 'b' FROM refrain_enum",
+         THEN 950 ELSE 0 END, refrain_namespace(value ->> 5), value ->> 5, value ->> 6 FROM \
+         json_each(refrain_types())",
     ),
 ];
