@@ -74,8 +74,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          current_database(), (SELECT schema FROM refrain_type WHERE oid = c.atttypid), (SELECT \
          typname FROM refrain_type WHERE oid = c.atttypid), NULL, NULL, NULL, NULL, c.attnum || \
          '', 'NO', iif(c.given IN ('a', 'd'), 'YES', 'NO'), CASE c.given WHEN 'a' THEN 'ALWAYS' \
-         WHEN 'd' THEN 'BY DEFAULT' END, iif(c.given IN ('a', 'd'), '1', NULL), iif(c.given IN ('a', 'd'), \
-         '1', NULL), CASE WHEN c.given IN ('a', 'd') THEN CASE c.atttypid WHEN 21 THEN '32767' \
+         WHEN 'd' THEN 'BY DEFAULT' END, iif(c.given IN ('a', 'd'), '1', NULL), iif(c.given \
+         IN ('a', 'd'), '1', NULL), CASE WHEN c.given IN ('a', 'd') THEN CASE c.atttypid WHEN 21 \
+         THEN '32767' \
          WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END END, iif(c.given IN ('a', 'd'), \
          '1', NULL), 'NO', iif(c.hidden > 1, 'ALWAYS', 'NEVER'), CASE WHEN c.hidden > 1 THEN \
          refrain_generated(o.sql, c.attname) END, iif(o.type = 'table' OR refrain_view(o.sql, \
