@@ -48,9 +48,8 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Numeric, Float4 | Float8) => {
             Some((Implicit, format!("refrain_in({}, CAST($ AS TEXT))", to.oid())))
         }
-        (Float4, Float8) => way(Implicit, "$"),
         (Float8, Float4) => Some((Assignment, format!("refrain_float({}, $)", to.oid()))),
-        (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
+        (Float4, Float8) | (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
         (Int2 | Int4 | Int8 | Oid, to) if to.is_reg() => way(Implicit, "$"),
         (from, Oid) if from.is_reg() => way(Implicit, "$"),
         (from, Int4 | Int8) if from.is_reg() => way(Assignment, "$"),
