@@ -7,7 +7,7 @@ use rusqlite::types::Value as Any;
 
 use crate::arrays::json_string;
 use crate::decode;
-use crate::enums::{EnumType, MARK};
+use crate::enums::{EnumType, MARK, element_name};
 use crate::failure::Failure;
 use crate::sql_text::name_parts;
 use crate::types::Type;
@@ -63,12 +63,19 @@ pub(crate) fn type_oid(call: &Call<'_>) -> Called {
         [schema, only] => format!("{schema}.{only}"),
         _ => return Ok(Any::Null),
     };
-    let sql = nested(call, |connection| {
-        let text = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-        connection.query_row(text, [&called], |row| row.get::<_, String>(0)).optional()
-    })?;
-    let of = sql.and_then(|sql| EnumType::read(&called, &sql));
-    let oid = of.map(|of| if plain.is_some() { of.array_oid() } else { of.oid() });
+    let found = |called: &str| {
+        let sql = nested(call, |connection| {
+            let text = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+            connection.query_row(text, [called], |row| row.get::<_, String>(0)).optional()
+        });
+        Ok::<_, rusqlite::Error>(sql?.and_then(|sql| EnumType::read(called, &sql)))
+    };
+    let oid = match (found(&called)?, plain, element_name(&called)) {
+        (Some(of), Some(_), _) => Some(of.array_oid()),
+        (Some(of), None, _) => Some(of.oid()),
+        (None, None, Some(called)) => found(&called)?.map(EnumType::array_oid),
+        _ => None,
+    };
     Ok(oid.map_or(Any::Null, |oid| Any::Integer(i64::from(oid))))
 }
 

@@ -227,6 +227,14 @@ impl EnumType {
     }
 }
 
+/// Returns the name of the enum of whose arrays a name is the type's: `_mood` is that of `mood`.
+pub(crate) fn element_name(called: &str) -> Option<String> {
+    match called.split_once('.') {
+        Some((schema, own)) => Some(format!("{schema}.{}", own.strip_prefix('_')?)),
+        None => called.strip_prefix('_').map(str::to_owned),
+    }
+}
+
 /// Returns the OID of the enum in the word for a column of a view, and whether its values are
 /// arrays.
 pub(crate) fn word_oid(word: &str) -> Option<(u32, bool)> {

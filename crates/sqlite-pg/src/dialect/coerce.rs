@@ -2,6 +2,7 @@
 
 use crate::calendar;
 use crate::decode::{self, Decoded};
+use crate::enums::element_name;
 use crate::failure::{Failure, state};
 use crate::sql_text::name_parts;
 use crate::types::Type;
@@ -226,7 +227,11 @@ impl Typing<'_> {
         match (self.catalog.enum_named(&called), plain) {
             (Some(of), None) => Ok(of.oid().to_string()),
             (Some(of), Some(_)) => Ok(of.array_oid().to_string()),
-            (None, _) => literal(text, Type::Regtype),
+            (None, _) => {
+                let of = element_name(&called).and_then(|of| self.catalog.enum_named(&of));
+                let array = of.filter(|_| plain.is_none()).map(|of| of.array_oid().to_string());
+                array.map_or_else(|| literal(text, Type::Regtype), Ok)
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use refrain_grammar::protobuf::TypeName;
 
+use crate::enums::element_name;
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
@@ -37,7 +38,12 @@ pub(super) fn type_name(basis: Basis<'_>, written: &TypeName) -> Translated<(Typ
     }
     let known = names.len() == 1 || names.len() == 2 && names[0] == "pg_catalog";
     let in_file = names.len() == 1 || names.len() == 2 && names[0] == "public";
-    let of_file = || basis.catalog.enum_named(called).filter(|_| in_file).map(Type::Enum);
+    let of_array = || {
+        let of = basis.catalog.enum_named(&element_name(called)?);
+        of.map(Type::EnumArray)
+    };
+    let of_enum = || basis.catalog.enum_named(called).map(Type::Enum);
+    let of_file = || if in_file { of_enum().or_else(of_array) } else { None };
     let Some(is) = Type::catalog_named(called).filter(|_| known).or_else(of_file) else {
         let message = format!("type \"{}\" does not exist", names.join("."));
         let failure = Failure::new(state::NO_OBJECT, message)

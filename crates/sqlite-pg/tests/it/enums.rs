@@ -146,6 +146,8 @@ const CATALOG: &[(&str, &str)] = &[
         "row mood|integer",
     ),
     ("SELECT ('no' || 'such')::regtype", "error 42704"),
+    ("SELECT '_mood'::regtype, ('\"public\".\"_' || 'mood\"')::regtype::text", "row mood[]|mood[]"),
+    ("SELECT '{ok}'::_mood, to_regtype('_nosuch')", "row {ok}|null"),
     (
         "SELECT atttypid::regtype, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'person'::regclass \
       AND attname = 'm'",
