@@ -3,11 +3,12 @@
 use refrain_sqlite::{Connection, Error, Step, Value};
 
 use crate::dialect::{ADDED, Attribute, Catalog, SCHEMA, ViewColumn};
+use crate::enums::{self, EnumType};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::key_sequences::{key_sequence_name, key_sequences};
 use crate::schema_reads::SchemaReads;
-use crate::sequences::Sequence;
+use crate::sequences::{NEXT, Sequence};
 use crate::standard;
 use crate::types::Type;
 
@@ -15,7 +16,8 @@ use crate::types::Type;
 /// column is generated.
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk, dflt_value, hidden FROM pragma_table_xinfo(?1, ?2) \
                        WHERE hidden <> 1 AND (?1 LIKE 'sqlite\\_%' ESCAPE '\\' \
-                       OR EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1) \
+                       OR EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 \
+                       AND NOT instr(coalesce(sql, ''), '/*refrain enum ')) \
                        OR EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = ?1))";
 
 /// The CREATE statement of a table or a view, of the main file, of the session's own, or of the
@@ -65,6 +67,13 @@ const INDEX_COLUMNS: &str = "SELECT name FROM pragma_index_info(?1) ORDER BY seq
 /// Tables that refer to another one.
 const REFERRERS: &str = "SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f \
                          WHERE s.type = 'table' AND s.name <> ?1 AND f.\"table\" = ?1 COLLATE NOCASE";
+
+/// The name and the CREATE statement of an enum.
+const ENUM: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND instr(sql, ?1)";
+
+/// Tables and views whose CREATE statements have a text.
+const WITH_TEXT: &str = "SELECT name FROM (SELECT name, sql FROM sqlite_schema UNION ALL \
+                         SELECT name, sql FROM sqlite_temp_schema) WHERE instr(sql, ?1)";
 
 /// The number by which SQLite counts changes of the main file's schema.
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
@@ -155,6 +164,17 @@ impl<'a> Attributes<'a> {
         Ok(all)
     }
 
+    /// Returns the type of a declaration.
+    fn declared(&self, declaration: &str) -> Type {
+        let found = enums::declared_oid(declaration);
+        let known = found.and_then(|(oid, array)| Some((self.enum_of(oid)?, array)));
+        match known {
+            Some((of, true)) => Type::EnumArray(of),
+            Some((of, false)) => Type::Enum(of),
+            None => Type::declared(declaration),
+        }
+    }
+
     /// Returns the first column of the first row as text.
     fn first(&self, text: &str, value: &str) -> Option<String> {
         self.0.found(self.first_of(text, Some(value), |value| match value {
@@ -225,6 +245,9 @@ fn is_same_set(names: &[String], others: &[String]) -> bool {
 
 /// Returns the number in the parentheses of a declared type.
 pub(crate) fn limit(declared: &str) -> Option<u32> {
+    if enums::declared_oid(declared).is_some() {
+        return None;
+    }
     let (_, rest) = declared.split_once('(')?;
     rest.split_once(')')?.0.trim().parse().ok()
 }
@@ -250,11 +273,11 @@ impl Catalog for Attributes<'_> {
             false => String::new(),
         };
         let mark = KeyMark::read(&sql);
-        let types = ViewColumn::read(&sql);
+        let types = ViewColumn::read(&sql, |oid| self.enum_of(oid));
         let is_view = sql.starts_with("CREATE VIEW");
         let attribute = |(index, row): (usize, ColumnRow)| {
-            let mark = mark.filter(|_| is_row_number(&row));
-            let is = Type::declared(&row.declared);
+            let mark = mark.as_ref().filter(|_| is_row_number(&row));
+            let is = self.declared(&row.declared);
             let limited =
                 matches!(is, Type::Varchar | Type::Bpchar | Type::Timestamp | Type::Timestamptz);
             let limit = limit(&row.declared).filter(|_| limited);
@@ -275,6 +298,25 @@ impl Catalog for Attributes<'_> {
         Some(rows.into_iter().enumerate().map(attribute).collect())
     }
 
+    fn enum_of(&self, oid: u32) -> Option<EnumType> {
+        let mark = format!("{}{oid} ", enums::MARK);
+        let read = || {
+            let mut run = self.0.connection.statement(ENUM)?.start();
+            run.bind(1, Value::from(mark.as_str()))?;
+            Ok(match (run.step()?, run.column(0), run.column(1)) {
+                (Step::Row, Value::Text(name), Value::Text(sql)) => {
+                    EnumType::read(&String::from_utf8_lossy(name), &String::from_utf8_lossy(sql))
+                }
+                _ => None,
+            })
+        };
+        self.0.found(read())
+    }
+
+    fn with_text(&self, text: &str) -> Vec<String> {
+        self.0.found(self.names(WITH_TEXT, text))
+    }
+
     fn schemas(&self) -> Vec<String> {
         self.0.found(self.names(SCHEMAS, SCHEMA))
     }
@@ -289,11 +331,12 @@ impl Catalog for Attributes<'_> {
     }
 
     fn key_sequence_name(&self, table: &str, column: &str) -> String {
-        self.0.found(key_sequence_name(table, column, || self.tables()))
+        let sql = self.first(ANY_SQL, table).unwrap_or_default();
+        self.0.found(key_sequence_name(&sql, table, column, || self.tables()))
     }
 
     fn users_of_sequence(&self, name: &str) -> Vec<(String, String)> {
-        let call = format!("refrain_nextval('{}')", name.replace('\'', "''"));
+        let call = format!("{NEXT}('{}')", name.replace('\'', "''"));
         let of = |(table, sql): (String, String)| {
             let columns = match sql.contains(&call) {
                 true => self.table(None, &table).unwrap_or_default(),
@@ -314,6 +357,20 @@ impl Catalog for Attributes<'_> {
             (owner == *table).then_some((name, column))
         };
         self.0.found(self.tables()).into_iter().filter_map(of).collect()
+    }
+
+    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)> {
+        let declared = |(name, sql): (String, String)| {
+            let has = [true, false].iter().any(|array| sql.contains(&of.declaration(*array)));
+            let columns = if has { self.table(None, &name) } else { None };
+            let is = move |column: &Attribute| match column.is {
+                Type::Enum(is) | Type::EnumArray(is) => is == of,
+                _ => false,
+            };
+            let columns = columns.unwrap_or_default().into_iter().filter(is);
+            columns.map(move |column| (name.clone(), column)).collect::<Vec<_>>()
+        };
+        self.0.found(self.tables()).into_iter().flat_map(declared).collect()
     }
 
     fn columns_of(&self, index: &str) -> Vec<String> {

@@ -71,8 +71,8 @@ pub(crate) enum Command {
 
 /// PostgreSQL's statements that Refrain does not have, by their first word.
 const UNSUPPORTED: &[&str] = &[
-    "call", "cluster", "declare", "do", "fetch", "grant", "import", "listen", "load", "lock",
-    "merge", "move", "notify", "prepare", "reassign", "refresh", "revoke", "security",
+    "call", "cluster", "declare", "fetch", "grant", "import", "listen", "load", "lock", "merge",
+    "move", "notify", "prepare", "reassign", "refresh", "revoke", "security",
 ];
 
 const LEAVE_OUT: &str =
@@ -89,7 +89,6 @@ const INSTEAD: &[(&str, &str)] = &[
     ("notify", "write to a table that others read: there are no notifications"),
     ("grant", "there are no roles: every user may do everything"),
     ("revoke", "there are no roles: every user may do everything"),
-    ("do", "run the statements from the application"),
     ("call", "run the statements from the application"),
     ("refresh", "create a table, and fill it with INSERT … SELECT"),
 ];
@@ -461,7 +460,7 @@ mod tests {
         {
             assert_eq!(Command::read(text.as_bytes()).unwrap(), None, "{text}");
         }
-        for text in ["LISTEN x", "DO $$x$$", "PREPARE x AS SELECT 1"] {
+        for text in ["LISTEN x", "CALL x()", "PREPARE x AS SELECT 1"] {
             assert_eq!(Command::read(text.as_bytes()).unwrap_err().sqlstate, "0A000", "{text}");
         }
     }

@@ -80,7 +80,6 @@ const FUNCTIONS: &[(&str, i32, ComputeFunction, bool)] = &[
     // SQLite's operator REGEXP calls it.
     ("regexp", 2, lookups::regexp, true),
     ("refrain_relation_name", 1, lookups::relation_name, true),
-    ("refrain_type_oid", 1, lookups::type_oid, true),
     ("refrain_size", 1, |call| Ok(Any::Text(lookups::size(whole(call, 0)?))), true),
 ];
 

@@ -110,6 +110,7 @@ pub(crate) fn text(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
             Decoded::Text(Cow::Borrowed(bytes))
         }
         Type::Char => Decoded::Text(Cow::Owned(one_byte(text).into_bytes())),
+        Type::Enum(of) => Decoded::Text(Cow::Borrowed(of.label(text)?.as_bytes())),
         _ => array_text(text, is)?,
     })
 }
@@ -153,7 +154,7 @@ pub(crate) fn type_oid(name: &str) -> Result<u32, Failure> {
     let is = is.or_else(|| Type::named(plain.strip_suffix("[]")?)?.array());
     let missing = || {
         Failure::new(state::NO_OBJECT, format!("type \"{name}\" does not exist"))
-            .hint("user-defined types are not supported")
+            .hint("CREATE TYPE … AS ENUM makes a type; others are not supported")
     };
     is.map(Type::oid).ok_or_else(missing)
 }
@@ -260,6 +261,7 @@ pub(crate) fn binary(bytes: &[u8], is: Type) -> Result<Decoded<'_>, Failure> {
         | Type::Name
         | Type::Char
         | Type::Void
+        | Type::Enum(_)
         | Type::Unknown => text(bytes, is)?,
         _ => array_binary(bytes, is)?,
     })

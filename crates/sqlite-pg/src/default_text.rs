@@ -1,5 +1,6 @@
 //! Defaults of columns with PostgreSQL's syntax.
 
+use crate::sequences::NEXT;
 use crate::sql_text::identifier;
 use crate::types::Type;
 
@@ -27,7 +28,7 @@ pub(crate) fn default_of(sql: &str, is: Type) -> String {
         let moment = rest.strip_suffix("')").unwrap_or(rest);
         return format!("'{moment}+00'::{}", is.name());
     }
-    if let Some(rest) = inside.strip_prefix("refrain_nextval(") {
+    if let Some(rest) = inside.strip_prefix(NEXT).and_then(|rest| rest.strip_prefix('(')) {
         let called = rest.trim_end_matches(')').trim_matches('\'').replace("''", "'");
         return format!("nextval('{}'::regclass)", identifier(&called).replace('\'', "''"));
     }

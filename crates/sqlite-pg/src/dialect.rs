@@ -21,6 +21,8 @@ mod hints;
 
 mod scope;
 
+mod budget;
+
 mod schema_names;
 
 mod basis;
@@ -99,6 +101,8 @@ mod edits;
 
 mod definer;
 
+mod serials;
+
 mod define;
 
 mod sequences;
@@ -106,6 +110,8 @@ mod sequences;
 mod defaults;
 
 mod several;
+
+mod enums;
 
 mod schemas;
 
@@ -130,7 +136,7 @@ use definer::Definer;
 use edits::{Edits, NOTHING};
 use literals::Literals;
 use schemas::create_schema;
-use scope::Scopes;
+use scope::{Scoped, Scopes};
 use select::{ExpectedColumns, Output};
 use target_table::Writer;
 use typing::Typing;
@@ -218,6 +224,12 @@ struct Translator<'a> {
     named_tables: Vec<String>,
 }
 
+impl Scoped for Translator<'_> {
+    fn scopes(&mut self) -> &mut Scopes {
+        &mut self.scopes
+    }
+}
+
 /// The translation of a statement of any kind.
 struct Parts<'a> {
     translator: Translator<'a>,
@@ -248,7 +260,7 @@ pub(crate) fn translate(
     let mut parts = Parts {
         translator: Translator {
             basis,
-            typing: Typing::new(catalog, given),
+            typing: Typing::new(text, catalog, given),
             scopes: Scopes::default(),
             number_calls: 0,
             locks: None,
@@ -349,7 +361,7 @@ impl<'a> Parts<'a> {
 
     fn definer(&mut self) -> Definer<'_, 'a> {
         let Self { translator, edits, .. } = self;
-        Definer { basis: edits.basis, translator, edits }
+        Definer { translator, edits }
     }
 
     fn statement(&mut self, node: &Node, or: &str) -> Translated<Written> {
@@ -376,11 +388,14 @@ impl<'a> Parts<'a> {
             NodeEnum::IndexStmt(it) => self.definer().create_index(it).map(plain),
             NodeEnum::ViewStmt(it) => self.definer().create_view(it).map(plain),
             NodeEnum::DropStmt(it) => self.edits.drop(it).map(plain),
+            NodeEnum::CreateEnumStmt(it) => self.edits.create_enum(it).map(plain),
+            NodeEnum::AlterEnumStmt(it) => self.edits.alter_enum(it).map(plain),
             NodeEnum::CreateSeqStmt(it) => self.edits.create_sequence(it).map(plain),
             NodeEnum::AlterSeqStmt(it) => self.edits.alter_sequence(it).map(plain),
             NodeEnum::CreateSchemaStmt(it) => {
                 create_schema(self.edits.basis.catalog, it).map(plain)
             }
+            NodeEnum::DoStmt(it) => self.edits.guarded(it).map(plain),
             NodeEnum::CommentStmt(it) => self.edits.comment(it).map(plain),
             // Their functions are here, or are refused by their names.
             NodeEnum::CreateExtensionStmt(it) if EXTENSIONS.contains(&it.extname.as_str()) => {

@@ -215,6 +215,9 @@ fn binary(out: &mut Vec<u8>, value: &Value<'_>, is: Type) -> Result<(), Unfit> {
 /// thousand for each place in this list.
 const IN_AND_OUT: [&str; 4] = ["in", "out", "recv", "send"];
 
+/// The OID of `anyenum`, which stands for all enums among the functions.
+const ANY_ENUM: usize = 3500;
+
 /// Returns the name of the object that an OID means. The name of a relation is a text already.
 fn object_name(value: &Value<'_>, is: Type) -> Result<String, Unfit> {
     if let Value::Text(_) = value {
@@ -239,6 +242,9 @@ fn object_name(value: &Value<'_>, is: Type) -> Result<String, Unfit> {
 fn function_name(number: i64) -> Option<String> {
     let number = usize::try_from(number).ok()?;
     let word = IN_AND_OUT.get((number / 100_000).checked_sub(1)?)?;
+    if number % 100_000 == ANY_ENUM {
+        return Some(format!("enum_{word}"));
+    }
     let of = Type::of_oid(u32::try_from(number % 100_000).ok()?)?;
     let joined = matches!(
         of,

@@ -8,6 +8,7 @@ use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
 use crate::advisory::{Hold, Key, Taken, Wait};
+use crate::arrays::json_string;
 use crate::attributes::{TABLES, limit};
 use crate::byte_texts::uuid_text;
 use crate::calendar;
@@ -16,12 +17,14 @@ use crate::comments;
 use crate::context::Context;
 use crate::default_text::default_of;
 use crate::dialect::ViewColumn;
+use crate::enum_functions;
+use crate::enums;
 use crate::failure::{Failure, TIMEOUT, state};
 use crate::key_mark::{GivenBy, KeyMark};
 use crate::key_sequences::key_sequence_name;
 use crate::keywords;
 use crate::sequence_calls;
-use crate::sequences::Sequence;
+use crate::sequences::{NEXT, NEXT_KEY, SET, SET_KEY, Sequence};
 use crate::sql_text;
 use crate::standard;
 use crate::threads;
@@ -69,7 +72,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     ("pg_encoding_to_char", 1, |_, _| text("UTF8")),
     ("format_type", 2, format_type),
     ("refrain_settings", 0, |context, _| settings(context)),
-    ("refrain_types", 0, |_, _| Ok(Any::Text(types()))),
+    ("refrain_types", 0, |_, call| types(call)),
     ("refrain_key_type", 1, |_, call| {
         let is = key_mark(call)?.map(|mark| i64::from(mark.is.oid()));
         Ok(is.map_or(Any::Null, Any::Integer))
@@ -84,15 +87,15 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         let name = call.get::<Option<String>>(0)?;
         Ok(name.map_or(Any::Null, |name| Any::Text(sql_text::identifier(&name))))
     }),
-    ("refrain_sequence_name", 2, |_, call| {
-        let (table, column) = (call.get::<String>(0)?, call.get::<String>(1)?);
+    ("refrain_sequence_name", 3, |_, call| {
+        let (table, column) = (call.get::<String>(1)?, call.get::<String>(2)?);
         let tables = || {
             nested(call, |connection| {
                 let mut run = connection.prepare(TABLES)?;
                 run.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
             })
         };
-        key_sequence_name(&table, &column, tables).map(Any::Text)
+        key_sequence_name(&call.get::<String>(0)?, &table, &column, tables).map(Any::Text)
     }),
     ("refrain_index_parts", 1, |_, call| {
         let parts = standard::index_parts(&call.get::<String>(0)?);
@@ -104,7 +107,7 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_default", 2, |_, call| {
         let (sql, oid) = (call.get::<Option<String>>(0)?, call.get(1)?);
-        let is = Type::of_oid(oid).unwrap_or(Type::Text);
+        let is = enum_functions::type_of(call, oid)?.unwrap_or(Type::Text);
         Ok(sql.map_or(Any::Null, |sql| Any::Text(default_of(&sql, is))))
     }),
     ("refrain_generated", 2, |_, call| {
@@ -122,11 +125,11 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
         Ok(Any::Text(comments::comments(&sql)))
     }),
     ("refrain_keywords", 0, |_, _| Ok(Any::Text(keywords::json()))),
-    ("refrain_nextval", 1, sequence_calls::next),
+    (NEXT, 1, sequence_calls::next),
     ("refrain_currval", 2, sequence_calls::current),
-    ("refrain_setval", 3, sequence_calls::set),
-    ("refrain_next_key", 3, sequence_calls::next_key),
-    ("refrain_set_key", 5, sequence_calls::set_key),
+    (SET, 3, sequence_calls::set),
+    (NEXT_KEY, 3, sequence_calls::next_key),
+    (SET_KEY, 5, sequence_calls::set_key),
     ("refrain_lastval", 0, sequence_calls::last),
     ("refrain_sequence", 1, |_, call| {
         let read = Sequence::read(&call.get::<Option<String>>(0)?.unwrap_or_default());
@@ -134,8 +137,14 @@ const FUNCTIONS: &[(&str, i32, SessionFunction)] = &[
     }),
     ("refrain_declared", 1, |_, call| {
         let declared = call.get::<Option<String>>(0)?.unwrap_or_default();
-        Ok(Any::Integer(i64::from(Type::declared(&declared).oid())))
+        let of_enum = enums::declared_oid(&declared);
+        let oid = of_enum.map(|(oid, array)| oid + u32::from(array));
+        Ok(Any::Integer(i64::from(oid.unwrap_or_else(|| Type::declared(&declared).oid()))))
     }),
+    (enums::LABEL, 3, |_, call| enum_functions::label(call)),
+    ("refrain_enum_definition", 2, |_, call| enum_functions::definition(call)),
+    ("refrain_type_oid", 1, |_, call| enum_functions::type_oid(call)),
+    ("refrain_type_name", 1, |_, call| enum_functions::type_name(call)),
 ];
 
 /// Defines these functions on a connection.
@@ -157,7 +166,8 @@ pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
 /// Returns a fact about a column of a view, or whether any column is writable.
 fn view_column(_: &Context, call: &Call<'_>) -> SessionResult {
     let sql = call.get::<Option<String>>(0)?.unwrap_or_default();
-    let columns = ViewColumn::read(&sql);
+    let known = |oid| enum_functions::enum_of(call, oid).ok().flatten();
+    let columns = ViewColumn::read(&sql, known);
     let number = call.get::<Option<i64>>(1)?;
     let column = number.and_then(|number| columns.get(usize::try_from(number).ok()?));
     Ok(match (call.get::<String>(2)?.as_str(), column) {
@@ -364,14 +374,27 @@ fn settings(context: &Context) -> SessionResult {
     Ok(Any::Text(format!("[{}]", rows.collect::<Vec<_>>().join(","))))
 }
 
-fn types() -> String {
-    let rows = Type::all().map(|is| {
+/// Returns the types for `refrain_type`: PostgreSQL's, and those of the file.
+fn types(call: &Call<'_>) -> SessionResult {
+    let mut rows = Vec::new();
+    for is in Type::all() {
         let of = |is: Option<Type>| is.map_or(0, Type::oid);
         let (size, name) = (is.size(), is.catalog_name());
         let (element, array) = (of(is.element()), of(is.array()));
-        format!("[{},{size},\"{name}\",{element},{array}]", is.oid())
-    });
-    format!("[{}]", rows.collect::<Vec<_>>().join(","))
+        let kind = if is == Type::Void { 'p' } else { 'b' };
+        rows.push(format!(
+            "[{},{size},\"{name}\",{element},{array},\"pg_catalog\",\"{kind}\"]",
+            is.oid()
+        ));
+    }
+    for of in enum_functions::all(call)? {
+        let (oid, array) = (of.oid(), of.array_oid());
+        let (name, schema) = (of.own_name(), json_string(of.schema()));
+        let (own, many) = (json_string(name), json_string(&format!("_{name}")));
+        rows.push(format!("[{oid},4,{own},0,{array},{schema},\"e\"]"));
+        rows.push(format!("[{array},-1,{many},{oid},0,{schema},\"b\"]"));
+    }
+    Ok(Any::Text(format!("[{}]", rows.join(","))))
 }
 
 fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
@@ -379,7 +402,8 @@ fn format_type(_: &Context, call: &Call<'_>) -> SessionResult {
         ValueRef::Integer(oid) => oid,
         _ => return Ok(Any::Null),
     };
-    let is = u32::try_from(oid).ok().and_then(Type::of_oid);
+    let is = u32::try_from(oid).ok().map(|oid| enum_functions::type_of(call, oid));
+    let is = is.transpose()?.flatten();
     let name = is.map_or("text", Type::name);
     match call.get_raw(1) {
         // As in the server, a length includes its own four bytes.

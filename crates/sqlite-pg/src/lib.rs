@@ -17,9 +17,17 @@
 
 #![forbid(unsafe_code)]
 
-mod types;
-
 mod failure;
+
+mod arrays;
+
+mod keywords;
+
+mod sql_text;
+
+mod enums;
+
+mod types;
 
 mod calendar;
 
@@ -28,8 +36,6 @@ mod intervals;
 mod moments;
 
 mod json;
-
-mod arrays;
 
 mod sequences;
 
@@ -48,10 +54,6 @@ mod tokens;
 mod catalog;
 
 mod key_mark;
-
-mod keywords;
-
-mod sql_text;
 
 mod standard;
 
@@ -93,6 +95,8 @@ mod advisory;
 mod context;
 
 mod sequence_calls;
+
+mod enum_functions;
 
 mod functions;
 

@@ -52,12 +52,6 @@ pub(crate) fn regexp(call: &Call<'_>) -> Looked {
     Ok(Any::Integer(i64::from(is)))
 }
 
-/// Returns the OID of a type by its name, or NULL.
-pub(crate) fn type_oid(call: &Call<'_>) -> Looked {
-    let known = decode::type_oid(text(call, 0)?).ok();
-    Ok(known.map_or(Any::Null, |oid| Any::Integer(i64::from(oid))))
-}
-
 /// Returns the name of a relation without its schema; NULL if it is in none that is searched.
 pub(crate) fn relation_name(call: &Call<'_>) -> Looked {
     let written = text(call, 0)?;

@@ -279,6 +279,11 @@ impl<'a> BindValues<'a> {
             // to.
             (Format::Binary, Some(sent)) if sent.is_text() => decode::text(bytes, parameter.is),
             (Format::Binary, Some(sent)) => decode::binary(bytes, sent),
+            (Format::Binary, None)
+                if matches!(parameter.is, Type::Enum(_) | Type::EnumArray(_)) =>
+            {
+                decode::binary(bytes, parameter.is)
+            }
             (Format::Binary, None) => {
                 let message = format!("values of type {} are not supported", parameter.oid);
                 Err(Failure::unsupported(message).hint("send the value as text"))

@@ -12,6 +12,7 @@ use refrain_sqlite::{Connection, Error};
 
 use crate::attributes::Attributes;
 use crate::dialect::{Attribute, Catalog};
+use crate::enums::EnumType;
 use crate::failure::Failure;
 
 /// The most connections whose tables are kept.
@@ -183,6 +184,18 @@ impl Catalog for SchemaTables<'_> {
 
     fn owned_sequences(&self, table: &str) -> Vec<(String, String)> {
         self.asked.owned_sequences(table)
+    }
+
+    fn enum_of(&self, oid: u32) -> Option<EnumType> {
+        self.asked.enum_of(oid)
+    }
+
+    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)> {
+        self.asked.columns_of_enum(of)
+    }
+
+    fn with_text(&self, text: &str) -> Vec<String> {
+        self.asked.with_text(text)
     }
 
     fn columns_of(&self, index: &str) -> Vec<String> {

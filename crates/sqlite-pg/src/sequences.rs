@@ -19,6 +19,13 @@ use crate::types::Type;
 /// The beginning of the comment that makes a table a sequence.
 pub(crate) const MARK: &str = "/*refrain sequence ";
 
+/// The functions that take numbers from a sequence, or set them: of one that CREATE SEQUENCE has
+/// made, and of a table's key.
+pub(crate) const NEXT: &str = "refrain_nextval";
+pub(crate) const SET: &str = "refrain_setval";
+pub(crate) const NEXT_KEY: &str = "refrain_next_key";
+pub(crate) const SET_KEY: &str = "refrain_set_key";
+
 /// The options of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {

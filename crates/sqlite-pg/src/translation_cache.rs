@@ -104,8 +104,8 @@ impl Default for TranslationCache {
 
 /// Returns the key of a statement: its text, and the types that the client gave its parameters.
 fn key(text: &str, given: &[Option<Type>]) -> String {
-    let letters = given.iter().map(|is| is.map_or('-', |is| char::from(is.letter())));
-    format!("{text}\0{}", letters.collect::<String>())
+    let marks = given.iter().map(|is| is.map_or("-".to_owned(), Type::mark));
+    format!("{text}\0{}", marks.collect::<String>())
 }
 
 impl TranslationCache {
@@ -288,6 +288,21 @@ impl TranslatedStatement {
         self.version.is_none()
     }
 
+    /// True if it takes the values that another translation of the text takes.
+    fn takes_values_of(&self, other: &Self) -> bool {
+        let types = |it: &Self| {
+            let literals = it.bound.iter().flat_map(|bound| &bound.literals);
+            let literals = literals.map(|literal| Some(literal.of().0));
+            it.parameters.iter().copied().chain(literals).collect::<Vec<_>>()
+        };
+        let (own, others) = (types(self), types(other));
+        let same = |(one, other): (&Option<Type>, &Option<Type>)| match (one, other) {
+            (Some(one), Some(other)) => one.is_unchanged(*other),
+            (one, other) => one == other,
+        };
+        own.len() == others.len() && own.iter().zip(&others).all(same)
+    }
+
     /// Returns true if the schema has changed so that the statement would be translated otherwise.
     ///
     /// # Errors
@@ -314,7 +329,7 @@ impl TranslatedStatement {
         };
         tables.check()?;
         Ok(match now {
-            Ok(Some(now)) => now.sql != self.sql || now.parameters != self.parameters,
+            Ok(Some(now)) => now.sql != self.sql || !now.takes_values_of(self),
             Ok(None) | Err(_) => true,
         })
     }
@@ -324,7 +339,7 @@ impl TranslatedStatement {
 fn letters(types: impl Iterator<Item = (Type, Option<u32>)>) -> String {
     let letter = |(is, limit): (Type, Option<u32>)| {
         let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
-        format!("{}{limit}", char::from(is.letter()))
+        format!("{}{limit}", is.mark())
     };
     types.map(letter).collect()
 }

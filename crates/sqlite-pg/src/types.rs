@@ -3,6 +3,8 @@
 //! A column of a statement has one static type, the same in every message about it: the declared
 //! type of the column, else the type of its expression, else text.
 
+use crate::enums::EnumType;
+
 /// A type of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Type {
@@ -58,6 +60,10 @@ pub(crate) enum Type {
     Int2Vector,
     OidVector,
     AclitemArray,
+    /// A type that CREATE TYPE … AS ENUM has made.
+    Enum(EnumType),
+    /// Arrays of it.
+    EnumArray(EnumType),
 }
 
 /// A row of [`TYPES`].
@@ -199,7 +205,7 @@ const DECLARED: &[(&str, Type)] = &[
 
 impl Type {
     fn row(self) -> &'static TypeRow {
-        // Every type has a row; a test checks that. The fallback avoids a panic.
+        // Every type but enums has a row; a test checks that. The fallback avoids a panic.
         TYPES.iter().find(|row| row.is == self).unwrap_or(&TYPES[0])
     }
 
@@ -222,6 +228,9 @@ impl Type {
 
     /// Returns `pg_type.typname`.
     pub(crate) fn catalog_name(self) -> &'static str {
+        if let Self::Enum(of) | Self::EnumArray(of) = self {
+            return of.own_name();
+        }
         self.row().names.first().map_or("", |name| name.trim_matches('"'))
     }
 
@@ -252,6 +261,8 @@ impl Type {
             Self::Uuid => "UUID",
             Self::Name => "NAME TEXT",
             is if is == Self::Oid || is.is_reg() => "OID",
+            Self::Enum(of) => return of.declaration(false),
+            Self::EnumArray(of) => return of.declaration(true),
             is if is.element().is_some() => return format!("{} TEXT", is.catalog_name()),
             _ => "TEXT",
         };
@@ -270,7 +281,15 @@ impl Type {
         row.map_or(Self::Text, |(_, is)| *is)
     }
 
-    /// Returns a letter that no other type has.
+    /// Returns a word that no other type has.
+    pub(crate) fn mark(self) -> String {
+        match self {
+            Self::Enum(_) | Self::EnumArray(_) => format!("#{}", self.oid()),
+            is => char::from(is.letter()).to_string(),
+        }
+    }
+
+    /// Returns a letter that no other type with a row has.
     pub(crate) fn letter(self) -> u8 {
         let place = TYPES.iter().position(|row| row.is == self).unwrap_or(0);
         let place = u8::try_from(place).unwrap_or(0);
@@ -279,12 +298,18 @@ impl Type {
 
     /// Returns the type of its elements, if it is an array or a vector.
     pub(crate) fn element(self) -> Option<Self> {
-        ARRAYS.iter().find(|(array, _)| *array == self).map(|(_, element)| *element)
+        match self {
+            Self::EnumArray(of) => Some(Self::Enum(of)),
+            is => ARRAYS.iter().find(|(array, _)| *array == is).map(|(_, element)| *element),
+        }
     }
 
     /// Returns the type of arrays of it.
     pub(crate) fn array(self) -> Option<Self> {
-        ARRAYS.iter().find(|(_, element)| *element == self).map(|(array, _)| *array)
+        match self {
+            Self::Enum(of) => Some(Self::EnumArray(of)),
+            is => ARRAYS.iter().find(|(_, element)| *element == is).map(|(array, _)| *array),
+        }
     }
 
     /// True for arrays of the catalog alone.
@@ -296,7 +321,8 @@ impl Type {
     pub(crate) fn is_equal_by_text(self) -> bool {
         let number = self.is_integer() || matches!(self, Self::Float4 | Self::Float8 | Self::Bool);
         let moment = matches!(self, Self::Date | Self::Time | Self::Timestamp | Self::Timestamptz);
-        let text = matches!(self, Self::Text | Self::Varchar | Self::Name | Self::Uuid);
+        let text =
+            matches!(self, Self::Text | Self::Varchar | Self::Name | Self::Uuid | Self::Enum(_));
         number && !self.is_reg() || moment || text
     }
 
@@ -319,16 +345,29 @@ impl Type {
 
     /// Returns its OID.
     pub(crate) fn oid(self) -> u32 {
-        self.row().oid
+        match self {
+            Self::Enum(of) => of.oid(),
+            Self::EnumArray(of) => of.array_oid(),
+            is => is.row().oid,
+        }
     }
 
     /// Returns its size in bytes, or -1 if it varies.
     pub(crate) fn size(self) -> i16 {
-        self.row().size
+        match self {
+            Self::Enum(_) => 4,
+            Self::EnumArray(_) => -1,
+            is => is.row().size,
+        }
     }
 
     /// Returns its name for a message.
     pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Enum(of) => return of.name(),
+            Self::EnumArray(of) => return of.array_name(),
+            _ => {}
+        }
         let names = self.row().names;
         names.get(1).or(names.first()).copied().unwrap_or_default()
     }
@@ -336,6 +375,15 @@ impl Type {
     /// Returns every type, for `pg_type`.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         TYPES.iter().map(|row| row.is)
+    }
+
+    /// True if it is the same type and, for an enum, has the same labels.
+    pub(crate) fn is_unchanged(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Enum(one), Self::Enum(other))
+            | (Self::EnumArray(one), Self::EnumArray(other)) => one.is_unchanged(other),
+            (one, other) => one == other,
+        }
     }
 
     /// True if its values are integers.

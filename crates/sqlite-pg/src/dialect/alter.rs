@@ -10,18 +10,22 @@ use crate::failure::Failure;
 use crate::key_mark::GivenBy;
 
 use super::defaults::without_default;
-use super::define::{Declared, SYSTEM_COLUMNS, attribute, plain_key, written};
-use super::definer::Definer;
+use super::define::{SYSTEM_COLUMNS, attribute, plain_key, written};
+use super::definer::{Declared, Definer};
 use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_permanent};
 use super::schema_names::beside;
-use super::scope::{Attribute, Catalog, Scope};
+use super::scope::{Attribute, Catalog, Scope, Scoped};
 use super::sequences::sequences_of;
+use super::type_names::is_no_type;
 use super::value::name;
 use super::{Translated, hints};
 
 impl Definer<'_, '_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTableStmt) -> Translated<String> {
         let relation = alter.relation.as_ref().ok_or_else(hints::unknown)?;
+        if alter.objtype() == ObjectType::ObjectType {
+            return Err(hints::refuse("ALTER TYPE").into());
+        }
         if alter.objtype() != ObjectType::ObjectTable {
             return Err(hints::refuse("ALTER").into());
         }
@@ -31,10 +35,10 @@ impl Definer<'_, '_> {
         };
         let column =
             matches!(command.subtype(), AlterTableType::AtAddColumn | AlterTableType::AtDropColumn);
-        if alter.missing_ok && self.basis.table(relation).is_err() {
+        if alter.missing_ok && self.edits.basis.table(relation).is_err() {
             return Ok(NOTHING.to_owned());
         }
-        is_no_view(self.basis.catalog, command, relation)?;
+        is_no_view(self.edits.basis.catalog, command, relation)?;
         if command.subtype() == AlterTableType::AtDropConstraint {
             return self.edits.drop_constraint(command, relation);
         }
@@ -46,7 +50,7 @@ impl Definer<'_, '_> {
         if !column && !change {
             return Err(hints::alter(command).into());
         }
-        let (table, attributes) = self.basis.table(relation)?;
+        let (table, attributes) = self.edits.basis.table(relation)?;
         if change {
             return not_null(command, relation, &table, &attributes);
         }
@@ -57,7 +61,7 @@ impl Definer<'_, '_> {
             }
             // With or without CASCADE, SQLite refuses to drop a column on which something depends.
             is_dropped(command, relation, known(&command.name))?;
-            for (sequence, column) in sequences_of(self.basis.catalog, &relation.relname) {
+            for (sequence, column) in sequences_of(self.edits.basis.catalog, &relation.relname) {
                 if column == command.name {
                     let text = format!("DROP SEQUENCE {}", name(&sequence));
                     self.edits.follow_ups.push(FollowUp::Statement(text));
@@ -74,11 +78,10 @@ impl Definer<'_, '_> {
             return Ok(NOTHING.to_owned());
         }
         let mut attributes = attributes;
-        attributes.push(attribute(self.basis.text, column)?);
-        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
-        let made = self.declared(column);
-        self.translator.scopes.open.pop();
-        self.added_column(made?, column, relation, &table)
+        attributes.push(attribute(self.edits.basis, column)?);
+        let scope = Scope::of_table(&relation.relname, &attributes);
+        let made = self.within(scope, |this| this.declared(column))?;
+        self.added_column(made, column, relation, &table)
     }
 
     /// Translates ADD COLUMN. A default that SQLite cannot add, NOT NULL and UNIQUE follow it.
@@ -127,11 +130,11 @@ impl Definer<'_, '_> {
         if let Some(part) = computed {
             made.rest = without_part(&made.rest, &part).ok_or_else(hints::unknown)?;
             let value = part.trim_start_matches(" DEFAULT ");
-            no_triggers(self.basis.catalog, &relation.relname, "ALTER COLUMN")?;
+            no_triggers(self.edits.basis.catalog, &relation.relname, "ALTER COLUMN")?;
             after.push(FollowUp::Sqlite(format!("UPDATE {table} SET {called} = {value}")));
             let change = SchemaChange::Append { column: made.name.clone(), part: part.clone() };
             let refusal = hints::refuse("ALTER COLUMN");
-            is_permanent(self.basis.catalog, &relation.relname, &refusal)?;
+            is_permanent(self.edits.basis.catalog, &relation.relname, &refusal)?;
             let edit = SchemaEdit::of(&relation.relname, table, change, None, refusal);
             after.push(FollowUp::Edit(Box::new(edit)));
         }
@@ -154,7 +157,7 @@ impl Definer<'_, '_> {
                 self.add_constraint(it, relation)
             }
             (AlterTableType::AtColumnDefault, None) => {
-                let column = self.basis.column_of(&it.name, relation)?;
+                let column = self.edits.basis.column_of(&it.name, relation)?;
                 let Some(change) = without_default(&column) else {
                     return Ok(Some(NOTHING.to_owned()));
                 };
@@ -162,7 +165,7 @@ impl Definer<'_, '_> {
                 self.edits.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtColumnDefault, Some(_)) => {
-                let column = self.basis.column_of(&it.name, relation)?;
+                let column = self.edits.basis.column_of(&it.name, relation)?;
                 let node = it.def.as_deref().ok_or_else(hints::unknown)?;
                 let part = format!(" {}", self.default_of(node, column.is, column.limit)?);
                 let change = match without_default(&column) {
@@ -175,7 +178,7 @@ impl Definer<'_, '_> {
                 self.edits.edit(relation, None, change, "ALTER COLUMN").map(Some)
             }
             (AlterTableType::AtAlterColumnType, Some(NodeEnum::ColumnDef(to))) => {
-                let column = self.basis.column_of(&it.name, relation)?;
+                let column = self.edits.basis.column_of(&it.name, relation)?;
                 self.retype(relation, &column, to).map(Some)
             }
             _ => Ok(None),
@@ -198,6 +201,9 @@ impl Edits<'_> {
     }
 
     pub(super) fn rename(&mut self, rename: &RenameStmt) -> Translated<String> {
+        if rename.rename_type() == ObjectType::ObjectType {
+            return self.rename_type(rename);
+        }
         let relation = rename.relation.as_ref().ok_or_else(|| hints::refuse("ALTER"))?;
         let is_table = rename.relation_type() == ObjectType::ObjectTable
             || rename.rename_type() == ObjectType::ObjectTable;
@@ -213,6 +219,7 @@ impl Edits<'_> {
             ObjectType::ObjectSequence | ObjectType::ObjectTable => {
                 let (table, _) = self.basis.table(relation)?;
                 let to = beside(self.basis.catalog, &relation.relname, &rename.newname);
+                is_no_type(self.basis.catalog, &to)?;
                 // A default names its sequence.
                 if !self.basis.catalog.users_of_sequence(&relation.relname).is_empty() {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());

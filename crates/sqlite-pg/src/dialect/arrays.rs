@@ -206,7 +206,7 @@ impl Scopes {
         function: &str,
         arguments: &[Expr],
     ) -> Result<Option<Expr>, Failure> {
-        let depth = self.open.len().saturating_sub(1);
+        let depth = self.depth();
         let (array, subscripts) = match (function, arguments) {
             ("unnest", [array]) => (array.clone(), false),
             ("pg_partition_ancestors", [_]) => (no_partitions(), false),
@@ -235,7 +235,7 @@ impl Scopes {
 
     /// Returns the item of FROM that makes the rows of the list of SELECT, if there is one.
     pub(super) fn rows_of_targets(&mut self) -> Option<String> {
-        let depth = self.open.len().saturating_sub(1);
+        let depth = self.depth();
         let arrays = self.open.last_mut()?.arrays.take()?;
         let rows = name(&format!("refrain_rows{depth}"));
         (!arrays.is_empty()).then(|| format!("json_each({}) AS {rows}", longest(&arrays)))

@@ -37,6 +37,13 @@ pub(super) struct Around {
     parts: Vec<Expr>,
 }
 
+impl Around {
+    /// Writes an argument with DISTINCT and ORDER BY.
+    fn inside(&self, sql: &str) -> String {
+        format!("{}{sql}{}", if self.distinct { "DISTINCT " } else { "" }, self.order)
+    }
+}
+
 /// Refuses calls of functions of other schemas, and of arguments by name.
 fn plain_call(it: &FuncCall, called: &[String]) -> Result<(), Failure> {
     let foreign = called.len() > 1 && called[0] != "pg_catalog";
@@ -233,9 +240,7 @@ impl Translator<'_> {
         if around.distinct {
             arguments.iter().try_for_each(is_equated)?;
         }
-        let inside = |sql: &str| {
-            format!("{}{sql}{}", if around.distinct { "DISTINCT " } else { "" }, around.order)
-        };
+        let inside = |sql: &str| around.inside(sql);
         let mut made = match (function, &arguments[..]) {
             ("count", []) if it.agg_star => Expr::made("count(*)", Int8, &[]),
             ("count", [only]) => {
@@ -243,16 +248,8 @@ impl Translator<'_> {
                 Expr::made(sql, Int8, &[only])
             }
             (extreme, [only]) if is_extreme(extreme) => {
-                let only = self.typing.settle(only.clone())?;
-                let is = only.is().unwrap_or(Text);
-                let array = is.element().is_some();
-                if array || matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
-                    return Err(no_function(function, &[only]).into());
-                }
-                if is == Type::Numeric {
-                    return Err(hints::refuse("numeric").into());
-                }
-                Expr::made(format!("{function}({})", inside(&only.sql)), is, &[&only])
+                let made = self.extreme_of(function, only.clone(), &around)?;
+                return Ok(self.scopes.is_aggregate(made, it).named(function));
             }
             ("avg", [only]) if only.is().is_some_and(Type::is_integer) => {
                 let value = inside(&only.sql);
@@ -292,6 +289,26 @@ impl Translator<'_> {
         made.sql.push_str(&around.tail);
         made = made.with(&around.parts.iter().collect::<Vec<_>>());
         Ok(self.scopes.is_aggregate(made, it).named(function))
+    }
+
+    /// Translates `min` and `max`.
+    fn extreme_of(&mut self, function: &str, only: Expr, around: &Around) -> Result<Expr, Failure> {
+        let only = self.typing.settle(only)?;
+        let is = only.is().unwrap_or(Text);
+        let array = is.element().is_some();
+        if array || matches!(is, Bool | Uuid | Type::Json | Type::Jsonb | Bytea) {
+            return Err(no_function(function, &[only]));
+        }
+        if is == Type::Numeric {
+            return Err(hints::refuse("numeric"));
+        }
+        let call = |value: &str| format!("{function}({}){}", around.inside(value), around.tail);
+        let sql = match is {
+            Type::Enum(of) => of.label_at(&call(&of.place(&only.sql))),
+            _ => call(&only.sql),
+        };
+        let made = Expr::made(sql, is, &[&only]);
+        Ok(made.with(&around.parts.iter().collect::<Vec<_>>()))
     }
 
     fn around(&mut self, it: &FuncCall) -> Translated<Around> {
@@ -347,7 +364,7 @@ impl Scopes {
     /// Marks a call as an aggregate, whose arguments need no GROUP BY. With OVER it is none.
     fn is_aggregate(&self, mut made: Expr, it: &FuncCall) -> Expr {
         if it.over.is_none() {
-            let depth = self.open.len().saturating_sub(1);
+            let depth = self.depth();
             made.bare.retain(|(at, _)| *at < depth);
             made.aggregate = true;
         }

@@ -2,7 +2,7 @@
 
 use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
 
-use super::scope::{FromItem, Scope};
+use super::scope::{FromItem, Scope, Scoped};
 use super::target_table::{TargetTable, Writer};
 use super::value::name;
 use super::write::Written;
@@ -12,10 +12,7 @@ use super::{Translated, hints};
 impl Writer<'_, '_> {
     pub(super) fn update(&mut self, update: &UpdateStmt) -> Translated<Written> {
         self.behind_with(update.with_clause.as_ref(), |this| {
-            this.translator.scopes.open.push(Scope::default());
-            let made = this.update_table(update);
-            this.translator.scopes.open.pop();
-            made
+            this.within(Scope::default(), |this| this.update_table(update))
         })
     }
 
@@ -38,10 +35,7 @@ impl Writer<'_, '_> {
 
     pub(super) fn delete(&mut self, delete: &DeleteStmt) -> Translated<Written> {
         self.behind_with(delete.with_clause.as_ref(), |this| {
-            this.translator.scopes.open.push(Scope::default());
-            let made = this.delete_from(delete);
-            this.translator.scopes.open.pop();
-            made
+            this.within(Scope::default(), |this| this.delete_from(delete))
         })
     }
 

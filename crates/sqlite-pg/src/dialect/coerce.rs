@@ -2,7 +2,9 @@
 
 use crate::calendar;
 use crate::decode::{self, Decoded};
+use crate::enums::element_name;
 use crate::failure::{Failure, state};
+use crate::sql_text::name_parts;
 use crate::types::Type;
 
 use super::typing::Typing;
@@ -47,9 +49,8 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         (Numeric, Float4 | Float8) => {
             Some((Implicit, format!("refrain_in({}, CAST($ AS TEXT))", to.oid())))
         }
-        (Float4, Float8) => way(Implicit, "$"),
         (Float8, Float4) => Some((Assignment, format!("refrain_float({}, $)", to.oid()))),
-        (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
+        (Float4, Float8) | (Int2 | Int4 | Int8, Oid) | (Oid, Int8) => way(Implicit, "$"),
         (Int2 | Int4 | Int8 | Oid, to) if to.is_reg() => way(Implicit, "$"),
         (from, Oid) if from.is_reg() => way(Implicit, "$"),
         (from, Int4 | Int8) if from.is_reg() => way(Assignment, "$"),
@@ -74,6 +75,11 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
             way(Assignment, "$")
         }
         (Numeric, to) if text.contains(&to) => way(Assignment, "CAST($ AS TEXT)"),
+        (Enum(_) | EnumArray(_) | Regtype, it) | (it, Enum(_) | EnumArray(_) | Regtype)
+            if text.contains(&it) =>
+        {
+            of_names(from, to)
+        }
         (from, to) if text.contains(&to) => {
             Some((Assignment, format!("refrain_text({}, $)", from.oid())))
         }
@@ -93,6 +99,22 @@ fn conversion(from: Type, to: Type) -> Option<Way> {
         }
         (Jsonb, Json) => way(Assignment, "$"),
         (Json, Jsonb) => way(Assignment, "refrain_in(3802, $)"),
+        _ => None,
+    }
+}
+
+/// Returns the conversion of a label, of an array of labels, or of a type to a text, or of a text
+/// to a label or a type.
+fn of_names(from: Type, to: Type) -> Option<Way> {
+    use Type::*;
+    use Wanted::*;
+    match (from, to) {
+        (Enum(_), _) => way(Assignment, "$"),
+        // The elements are texts, whatever the enum is.
+        (EnumArray(_), _) => way(Assignment, "refrain_text(1009, $)"),
+        (Regtype, _) => way(Assignment, "coalesce(refrain_type_name($), refrain_text(2206, $))"),
+        (_, Enum(to)) => Some((Explicit, to.of_text())),
+        (_, Regtype) => way(Explicit, "coalesce(refrain_type_oid($), refrain_in(2206, $))"),
         _ => None,
     }
 }
@@ -161,6 +183,10 @@ impl Typing<'_> {
                 self.named_relations.push(sql.clone());
                 Ok(from.rewritten(sql, to))
             }
+            ExprKind::Literal(text) if to == Type::Regtype && decode::type_oid(text).is_err() => {
+                let sql = self.type_oid(text)?;
+                Ok(as_constant(from.rewritten(sql, to)))
+            }
             ExprKind::Literal(text) => {
                 let sql = literal(text, to)?;
                 Ok(as_constant(from.rewritten(sql, to)))
@@ -185,6 +211,26 @@ impl Typing<'_> {
                 }
                 let sql = from.sql.clone();
                 Ok(from.rewritten(sql, to))
+            }
+        }
+    }
+
+    /// Returns the OID of a type by a constant name, or of a number.
+    fn type_oid(&self, text: &str) -> Result<String, Failure> {
+        let plain = text.trim().strip_suffix("[]");
+        let called = match &name_parts(plain.unwrap_or(text)).unwrap_or_default()[..] {
+            [only] => only.clone(),
+            [schema, only] if schema == "public" => only.clone(),
+            [schema, only] => format!("{schema}.{only}"),
+            _ => String::new(),
+        };
+        match (self.catalog.enum_named(&called), plain) {
+            (Some(of), None) => Ok(of.oid().to_string()),
+            (Some(of), Some(_)) => Ok(of.array_oid().to_string()),
+            (None, _) => {
+                let of = element_name(&called).and_then(|of| self.catalog.enum_named(&of));
+                let array = of.filter(|_| plain.is_none()).map(|of| of.array_oid().to_string());
+                array.map_or_else(|| literal(text, Type::Regtype), Ok)
             }
         }
     }

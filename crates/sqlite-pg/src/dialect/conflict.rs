@@ -6,7 +6,7 @@ use refrain_grammar::protobuf::{Node, OnConflictAction, OnConflictClause};
 use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
 
-use super::scope::{Attribute, FromItem, Scope};
+use super::scope::{Attribute, FromItem, Scope, Scoped};
 use super::select::value_of;
 use super::target_table::{TargetTable, Writer};
 use super::value::name;
@@ -35,10 +35,10 @@ impl Writer<'_, '_> {
             }
             sql.push_str(&format!(" ({})", columns.join(", ")));
             if let Some(node) = &infer.where_clause {
-                self.translator.scopes.open.push(Scope::of_table(&into.alias, &into.attributes));
-                let condition = self.translator.condition(node, "WHERE");
-                self.translator.scopes.open.pop();
-                sql.push_str(&format!(" WHERE {}", condition?.sql));
+                let scope = Scope::of_table(&into.alias, &into.attributes);
+                let condition =
+                    self.within(scope, |this| this.translator.condition(node, "WHERE"))?;
+                sql.push_str(&format!(" WHERE {}", condition.sql));
             }
         }
         if conflict.action() == OnConflictAction::OnconflictUpdate && conflict.infer.is_none() {
@@ -63,18 +63,15 @@ impl Writer<'_, '_> {
         scope.sources.push(FromItem::table("excluded", &into.attributes));
         // A plain name means the table's column.
         scope.joined = Scope::of_table(&into.alias, &into.attributes).sources.remove(0).columns;
-        self.translator.scopes.open.push(scope);
-        let set = self.assignments(&conflict.target_list, into);
-        let condition = match &conflict.where_clause {
-            Some(node) => self.translator.condition(node, "WHERE").map(Some),
-            None => Ok(None),
-        };
-        self.translator.scopes.open.pop();
-        sql.push_str(&format!(" DO UPDATE SET {}", set?));
-        if let Some(condition) = condition? {
-            sql.push_str(&format!(" WHERE {}", condition.sql));
-        }
-        Ok(sql)
+        self.within(scope, |this| {
+            let set = this.assignments(&conflict.target_list, into)?;
+            sql.push_str(&format!(" DO UPDATE SET {set}"));
+            if let Some(node) = &conflict.where_clause {
+                let condition = this.translator.condition(node, "WHERE")?;
+                sql.push_str(&format!(" WHERE {}", condition.sql));
+            }
+            Ok(sql)
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::define::plain_key;
 use super::definer::Definer;
 use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, is_permanent};
 use super::schema_names::{beside, free_name, of_index, split};
-use super::scope::{Attribute, Catalog, Scope};
+use super::scope::{Attribute, Catalog, Scope, Scoped};
 use super::value::name;
 use super::{Translated, hints, strings};
 
@@ -28,11 +28,11 @@ impl Definer<'_, '_> {
         if it.skip_validation && !it.initially_valid {
             return Ok(None);
         }
-        is_new_constraint(self.basis.catalog, it, relation)?;
+        is_new_constraint(self.edits.basis.catalog, it, relation)?;
         match it.contype() {
             ConstrType::ConstrForeign => self.add_foreign_key(it, relation),
             ConstrType::ConstrCheck => self.add_check(it, relation),
-            ConstrType::ConstrUnique => add_unique(self.basis, it, relation),
+            ConstrType::ConstrUnique => add_unique(self.edits.basis, it, relation),
             ConstrType::ConstrPrimary => self.edits.add_key(it, relation),
             _ => return Ok(None),
         }
@@ -41,18 +41,16 @@ impl Definer<'_, '_> {
 
     /// Translates a constraint of a table that exists.
     fn of_table(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
-        let (_, attributes) = self.basis.table(relation)?;
-        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
-        let made = self.constraint(it, None);
-        self.translator.scopes.open.pop();
-        made
+        let (_, attributes) = self.edits.basis.table(relation)?;
+        let scope = Scope::of_table(&relation.relname, &attributes);
+        self.within(scope, |this| this.constraint(it, None))
     }
 
     fn add_foreign_key(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         let made = self.of_table(it, relation)?;
         let called = match it.conname.as_str() {
             "" => {
-                let own = split(self.basis.catalog, &relation.relname).1;
+                let own = split(self.edits.basis.catalog, &relation.relname).1;
                 object_name(own, &strings(&it.fk_attrs).join("_"), "fkey")
             }
             given => given.to_owned(),
@@ -63,9 +61,9 @@ impl Definer<'_, '_> {
     /// Translates ADD CHECK. Without a name it gets the one that the server gives it.
     fn add_check(&mut self, it: &Constraint, relation: &RangeVar) -> Translated<String> {
         let mut made = self.of_table(it, relation)?;
-        let (table, _) = self.basis.table(relation)?;
+        let (table, _) = self.edits.basis.table(relation)?;
         if it.conname.is_empty() {
-            let old = self.basis.catalog.definition(&relation.relname).unwrap_or_default();
+            let old = self.edits.basis.catalog.definition(&relation.relname).unwrap_or_default();
             let with = SchemaChange::Add(made.clone()).apply(&old);
             let named = with.and_then(|sql| standard::last_name(&sql, &relation.relname));
             let named = named.ok_or_else(|| hints::refuse("ADD CHECK"))?;

@@ -9,18 +9,17 @@ use refrain_grammar::protobuf::{ColumnDef, ConstrType, Constraint, CreateStmt, N
 
 use crate::failure::{Failure, state};
 use crate::key_mark::{GivenBy, KeyMark};
-use crate::sequences::Sequence;
 use crate::types::Type;
 
+use super::basis::Basis;
 use super::coerce::{Wanted, no_collation};
-use super::definer::Definer;
-use super::edits::FollowUp;
+use super::definer::{Declared, Definer};
 use super::references::{foreign_key, refers};
-use super::schema_names::{free_name, of_sqlite};
-use super::scope::{Attribute, Scope};
-use super::sequence_calls::{NEXT, definition, first_row, largest};
+use super::schema_names::of_sqlite;
+use super::scope::{Attribute, Scope, Scoped};
+use super::type_names::is_no_type;
 use super::type_names::type_name;
-use super::value::{name, text_literal};
+use super::value::name;
 use super::words::SQLITE_TYPES;
 use super::{NotTranslated, Translated, hints, strings};
 
@@ -36,24 +35,6 @@ const SERIALS: &[(&str, Type)] = &[
 
 /// Names of PostgreSQL's system columns.
 pub(super) const SYSTEM_COLUMNS: &[&str] = &["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"];
-
-/// A column in a CREATE TABLE or ADD COLUMN.
-pub(super) struct Declared {
-    pub(super) name: String,
-    pub(super) is: Type,
-    pub(super) limit: Option<u32>,
-    /// Its type in SQLite.
-    sql: String,
-    /// The source of its values.
-    pub(super) given: GivenBy,
-    pub(super) key: bool,
-    /// The name of the key's constraint; an empty text stands for none.
-    key_name: String,
-    /// True if the text says INTEGER, which as a key is SQLite's row number.
-    integer: bool,
-    /// The text after the type.
-    pub(super) rest: String,
-}
 
 impl Definer<'_, '_> {
     pub(super) fn create_table(&mut self, create: &CreateStmt) -> Translated<String> {
@@ -77,21 +58,21 @@ impl Definer<'_, '_> {
                 other => return Err(hints::node(other).into()),
             }
         }
-        let attributes = definitions.iter().map(|column| attribute(self.basis.text, column));
+        let attributes = definitions.iter().map(|column| attribute(self.edits.basis, column));
         let attributes: Vec<Attribute> = attributes.collect::<Result<_, _>>()?;
-        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
-        let made = self.table_parts(&definitions, &constraints);
-        self.translator.scopes.open.pop();
+        let scope = Scope::of_table(&relation.relname, &attributes);
+        let made = self.within(scope, |this| this.table_parts(&definitions, &constraints));
+        is_no_type(self.edits.basis.catalog, &relation.relname)?;
         let schema = if temporary { "temp" } else { "main" };
         let is_new = create.if_not_exists
-            || self.basis.catalog.table(Some(schema), &relation.relname).is_none();
+            || self.edits.basis.catalog.table(Some(schema), &relation.relname).is_none();
         let parts =
             made.map_err(|stop| if is_new { stop } else { taken(stop, &relation.relname) })?;
         if parts.is_empty() {
             return Err(hints::refuse("a table without columns").into());
         }
         if create.if_not_exists
-            && self.basis.catalog.table(Some(schema), &relation.relname).is_some()
+            && self.edits.basis.catalog.table(Some(schema), &relation.relname).is_some()
         {
             self.edits.follow_ups.clear();
         }
@@ -154,39 +135,14 @@ impl Definer<'_, '_> {
             let message = "multiple primary keys for table are not allowed";
             return Err(Failure::new("42P16", message).into());
         }
-        for column in columns.iter_mut().filter(|it| it.given == GivenBy::Next && !it.key) {
-            self.with_sequence(column);
-        }
+        self.with_sequences(&mut columns);
         let mut parts = columns.into_iter().map(written).collect::<Result<Vec<_>, _>>()?;
         parts.extend(rest);
         Ok(parts)
     }
 
-    /// Gives a SERIAL column that is no key its sequence.
-    fn with_sequence(&mut self, column: &mut Declared) {
-        let table = self.translator.scopes.open.last().and_then(|scope| scope.sources.first());
-        let table = table.map(|table| table.alias.clone()).unwrap_or_default();
-        let called = free_name(self.basis.catalog, &table, &column.name, "seq");
-        let sequence = Sequence {
-            is: column.is,
-            start: 1,
-            increment: 1,
-            minimum: 1,
-            maximum: largest(column.is),
-            cache: 1,
-            cycle: false,
-            owner: Some((table, column.name.clone())),
-        };
-        self.edits.follow_ups.push(FollowUp::Sqlite(definition(&called, &sequence)));
-        self.edits.follow_ups.push(FollowUp::Sqlite(first_row(&called, 1)));
-        column.given = GivenBy::Statement;
-        let not_null = if column.rest.contains(" NOT NULL") { "" } else { " NOT NULL" };
-        let default = format!("{not_null} DEFAULT ({NEXT}{}))", text_literal(&called));
-        column.rest.push_str(&default);
-    }
-
     pub(super) fn declared(&mut self, column: &ColumnDef) -> Translated<Declared> {
-        let (is, limit, sql, given) = declared_type(self.basis.text, column)?;
+        let (is, limit, sql, given) = declared_type(self.edits.basis, column)?;
         if let Some(collation) = &column.coll_clause {
             if !strings(&collation.collname).iter().any(|name| name == "C") {
                 return Err(hints::refuse("COLLATE").into());
@@ -211,7 +167,8 @@ impl Definer<'_, '_> {
             given,
             key: false,
             key_name: String::new(),
-            integer: says_integer(self.basis.text, column),
+            sequence: None,
+            integer: says_integer(self.edits.basis.text, column),
             rest: String::new(),
         };
         one_value_of(column)?;
@@ -294,12 +251,12 @@ impl Definer<'_, '_> {
                 if of_column { word.to_owned() } else { format!("{word} ({})", listed(&it.keys)) }
             }
             ConstrType::ConstrForeign => {
-                refers(self.basis, &self.translator.scopes, it)?;
+                refers(self.edits.basis, &self.translator.scopes, it)?;
                 let own = match column {
                     Some((is, _)) => vec![is],
                     None => self.translator.scopes.types_of(&strings(&it.fk_attrs))?,
                 };
-                let words = foreign_key(self.basis, &self.translator.scopes, it, &own)?;
+                let words = foreign_key(self.edits.basis, &self.translator.scopes, it, &own)?;
                 if of_column {
                     words
                 } else {
@@ -313,8 +270,8 @@ impl Definer<'_, '_> {
 }
 
 /// Returns name and type of a column, for the checks in the same statement.
-pub(super) fn attribute(text: &str, column: &ColumnDef) -> Translated<Attribute> {
-    let (is, limit, _, given) = declared_type(text, column)?;
+pub(super) fn attribute(basis: Basis<'_>, column: &ColumnDef) -> Translated<Attribute> {
+    let (is, limit, _, given) = declared_type(basis, column)?;
     Ok(Attribute {
         name: column.colname.clone(),
         is,
@@ -331,7 +288,7 @@ pub(super) fn attribute(text: &str, column: &ColumnDef) -> Translated<Attribute>
 /// Returns a column's type, the maximum length of its values, SQLite's type, and the source of its
 /// values.
 fn declared_type(
-    text: &str,
+    basis: Basis<'_>,
     column: &ColumnDef,
 ) -> Translated<(Type, Option<u32>, String, GivenBy)> {
     let written_type = column.type_name.as_ref().ok_or_else(hints::unknown)?;
@@ -347,7 +304,7 @@ fn declared_type(
         let sql = written.to_ascii_uppercase();
         return Ok((Type::declared(&sql), None, sql, GivenBy::Statement));
     }
-    let (is, limit) = type_name(text, written_type)?;
+    let (is, limit) = type_name(basis, written_type)?;
     let form = match is {
         Type::Numeric => "numeric column",
         Type::Char | Type::Unknown | Type::Oid | Type::Interval => "type",
@@ -420,7 +377,8 @@ fn one_value_of(column: &ColumnDef) -> Result<(), Failure> {
 
 /// Writes a column in SQLite's dialect.
 pub(super) fn written(column: Declared) -> Result<String, Failure> {
-    let Declared { name: called, is, limit, sql, given, key, key_name, integer, rest } = column;
+    let Declared { name: called, is, limit, sql, given, key, key_name, sequence, integer, rest } =
+        column;
     let called = name(&called);
     let whole = matches!(is, Type::Int2 | Type::Int4 | Type::Int8);
     if given != GivenBy::Statement && !(key && whole) {
@@ -443,7 +401,7 @@ pub(super) fn written(column: Declared) -> Result<String, Failure> {
     let rest = rest.replace(" NOT NULL", "");
     if whole && !rest.contains(" DEFAULT ") {
         let given = if given == GivenBy::Statement { GivenBy::Key } else { given };
-        let mark = name(&KeyMark { is, given }.words_with(&key_name));
+        let mark = name(&KeyMark { is, given, sequence }.words_with(&key_name));
         let generated = if given == GivenBy::Key { "" } else { " AUTOINCREMENT" };
         return Ok(format!("{called} INTEGER CONSTRAINT {mark} PRIMARY KEY{generated}{rest}"));
     }

@@ -59,9 +59,9 @@ impl DistinctOn {
             outside.push(format!("{} AS {}", column(place), name(called)));
         }
         let mut order = vec![];
-        for Sorted { value, target, tail } in &self.order {
-            let place = target.unwrap_or_else(|| added(&mut inside, &value.sql));
-            order.push(format!("{}{tail}", column(place)));
+        for sorted in &self.order {
+            let place = sorted.target.unwrap_or_else(|| added(&mut inside, &sorted.value.sql));
+            order.push(format!("{}{}", sorted.by(&column(place)), sorted.tail));
         }
         let by = self.by.iter().map(|value| column(added(&mut inside, &value.sql)));
         let by: Vec<String> = by.collect();

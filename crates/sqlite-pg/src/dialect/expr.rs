@@ -25,12 +25,14 @@ use super::{Translated, Translator, bounded, hints, inner, strings};
 impl Translator<'_> {
     /// Translates an expression.
     pub(super) fn expr(&mut self, node: &Node) -> Translated<Expr> {
+        let around = self.typing.budget.begin()?;
         let (before, made) = (self.number_calls, self.any(inner(node)?));
         let mut made = made.map_err(|stop| stop.at(self.basis.text, super::location(node)))?;
         bounded(&made.sql, self.basis.text)?;
+        self.typing.budget.end(around, &made)?;
         taken_once(&made.sql, self.number_calls - before)?;
         if !made.bare.is_empty() && self.scopes.is_group(&made.sql) {
-            let depth = self.scopes.open.len() - 1;
+            let depth = self.scopes.depth();
             made.bare.retain(|(at, _)| *at != depth);
         }
         Ok(made)
@@ -228,8 +230,7 @@ impl Translator<'_> {
     }
 
     fn cast(&mut self, it: &TypeCast) -> Translated<Expr> {
-        let (is, limit) =
-            type_name(self.basis.text, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
+        let (is, limit) = type_name(self.basis, it.type_name.as_ref().ok_or_else(hints::unknown)?)?;
         let node = it.arg.as_deref().ok_or_else(hints::unknown)?;
         let value = match (&node.node, is.element()) {
             (Some(NodeEnum::AArrayExpr(array)), Some(of)) if !is.is_vector() => {
@@ -260,6 +261,7 @@ impl Translator<'_> {
             let condition = self.unless(settled, |this| match &base {
                 Some(base) => {
                     let value = this.expr(condition)?;
+                    this.typing.budget.copy(base)?;
                     Ok(this.typing.compare("=", base.clone(), value)?)
                 }
                 None => this.condition(condition, "CASE/WHEN"),
@@ -306,6 +308,11 @@ impl Translator<'_> {
         if matches!(is, Type::Numeric | Type::Json | Type::Jsonb | Type::Bpchar) {
             return Err(hints::refuse("numeric").into());
         }
+        if let (Type::Enum(of), [_, _, ..]) = (is, &all[..]) {
+            let places: Vec<String> = all.iter().map(|expr| of.place(&expr.sql)).collect();
+            let sql = of.label_at(&format!("refrain_{word}({})", places.join(", ")));
+            return Ok(Expr::pure(sql, is, &all.iter().collect::<Vec<_>>()).named(word));
+        }
         Ok(gathered(&format!("refrain_{word}"), &all, is).named(word))
     }
 
@@ -344,7 +351,7 @@ impl Translator<'_> {
                 let sql = format!("nullif({}, {})", left.sql, right.sql);
                 Ok(Expr::pure(sql, is, &[&left, &right]).named("nullif"))
             }
-            AExprKind::AexprIn => self.within(left, right, operator == "<>"),
+            AExprKind::AexprIn => self.is_in(left, right, operator == "<>"),
             AExprKind::AexprLike | AExprKind::AexprIlike => self.like(
                 left,
                 right,
@@ -378,11 +385,11 @@ impl Translator<'_> {
         Ok(self.typing.operator(operator, left, right)?)
     }
 
-    fn within(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
+    fn is_in(&mut self, left: Option<Node>, right: Option<Node>, not: bool) -> Translated<Expr> {
         let (left, right) = (left.ok_or_else(hints::unknown)?, right.ok_or_else(hints::unknown)?);
         let Some(NodeEnum::List(list)) = &right.node else { return Err(hints::unknown().into()) };
         if row(&left).is_some() {
-            return self.row_within(&left, &list.items, not);
+            return self.row_is_in(&left, &list.items, not);
         }
         let left = self.expr(&left)?;
         let mut all = vec![left];
@@ -395,7 +402,7 @@ impl Translator<'_> {
             || all[0].is() == Some(Type::Bpchar)
             || all.iter().any(integer) && !all.iter().all(whole)
         {
-            return self.within_one_by_one(&all, not);
+            return self.is_one_of(&all, not);
         }
         let (all, is) = self.typing.unified(all, "IN")?;
         if matches!(is, Type::Json | Type::Jsonb | Type::Numeric) {
@@ -408,10 +415,11 @@ impl Translator<'_> {
     }
 
     /// Translates IN for values of several types: compares with each value on its own.
-    fn within_one_by_one(&mut self, all: &[Expr], not: bool) -> Translated<Expr> {
+    fn is_one_of(&mut self, all: &[Expr], not: bool) -> Translated<Expr> {
         let mut made = Vec::new();
         for item in &all[1..] {
             let operator = if not { "<>" } else { "=" };
+            self.typing.budget.copy(&all[0])?;
             made.push(self.typing.compare(operator, all[0].clone(), item.clone())?);
         }
         let parts: Vec<&str> = made.iter().map(|expr| expr.sql.as_str()).collect();

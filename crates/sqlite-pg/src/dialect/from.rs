@@ -20,11 +20,14 @@ use super::joins::{
 };
 use super::nodes::names as names_of;
 use super::schema_names::split;
-use super::scope::{Column, FromItem, Scope, Scopes};
+use super::scope::{Column, FromItem, Scope, Scoped, Scopes};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
 use super::value::{Bare, as_element, name};
 use super::{NotTranslated, Translated, Translator, hints, inner, strings};
+
+/// The most tables that SQLite joins.
+const TABLES_MAX: usize = 64;
 
 impl Translator<'_> {
     /// Translates FROM. From then on the scope has its columns.
@@ -123,16 +126,15 @@ impl Translator<'_> {
             // The subquery sees the enclosing queries, but not the other items of FROM.
             let scope = self.scopes.open.pop().unwrap_or_default();
             let (ctes, coming) = (scope.ctes.clone(), scope.coming.clone());
-            self.scopes.open.push(Scope { ctes, coming, ..Scope::default() });
-            let query = self.query(select, place);
-            self.scopes.open.pop();
+            let alone = Scope { ctes, coming, ..Scope::default() };
+            let query = self.within(alone, |this| this.query(select, place));
             self.scopes.open.push(scope);
             query?
         };
         too_many(&renamed, query.columns.len(), &alias.aliasname)?;
         let columns: Vec<_> = query.columns.iter().map(settled).collect();
         unique(columns.iter().map(|(name, _)| name.as_str()))?;
-        let depth = self.scopes.open.len() - 1;
+        let depth = self.scopes.depth();
         bare.extend(query.bare.iter().filter(|(at, _)| *at < depth).cloned());
         let mut source = FromItem::new(&alias.aliasname, columns.into_iter());
         for (column, output) in source.columns.iter_mut().zip(&query.columns) {
@@ -221,7 +223,7 @@ impl Translator<'_> {
     }
 
     /// Translates `generate_series` of integers, the one function that may stand in FROM.
-    pub(super) fn function(&mut self, it: &RangeFunction) -> Translated<String> {
+    fn function(&mut self, it: &RangeFunction) -> Translated<String> {
         let first = match &it.functions[..] {
             [only] if it.coldeflist.is_empty() => match &only.node {
                 Some(NodeEnum::List(list)) => {
@@ -401,6 +403,12 @@ impl Scopes {
             let message = format!("table name \"{}\" specified more than once", source.alias);
             return Err(Failure::new("42712", message)
                 .hint("give each table of FROM a name of its own: t AS a")
+                .into());
+        }
+        if scope.sources.len() == TABLES_MAX {
+            let message = format!("a FROM of more than {TABLES_MAX} tables is not supported");
+            return Err(Failure::new("54000", message)
+                .hint("join some of the tables in a subquery")
                 .into());
         }
         scope.sources.push(source);

@@ -73,8 +73,7 @@ pub(super) fn node(node: &NodeEnum) -> Failure {
         NodeEnum::ExplainStmt(_) => "EXPLAIN",
         NodeEnum::VacuumStmt(_) | NodeEnum::ReindexStmt(_) => "VACUUM",
         NodeEnum::CreateTableAsStmt(_) => "CREATE TABLE AS",
-        NodeEnum::CreateEnumStmt(_)
-        | NodeEnum::CompositeTypeStmt(_)
+        NodeEnum::CompositeTypeStmt(_)
         | NodeEnum::CreateDomainStmt(_)
         | NodeEnum::CreateRangeStmt(_)
         | NodeEnum::DefineStmt(_) => "CREATE TYPE",

@@ -87,6 +87,7 @@ pub(super) fn item_json(value: &Expr) -> Result<String, Failure> {
             format!("CASE {sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END")
         }
         Some(Int2 | Int4 | Int8 | Uuid | Date | Time) => format!("json_quote({sql})"),
+        Some(Enum(_)) => format!("json_quote({sql})"),
         Some(is) if is.is_text() => format!("json_quote({sql})"),
         Some(Timestamp) => format!("json_quote({})", with_t(sql)),
         Some(Timestamptz) => {
@@ -117,5 +118,5 @@ fn with_t(sql: &str) -> String {
 fn is_plain_array(is: Type) -> bool {
     use Type::*;
     let plain = [Int2, Int4, Int8, Text, Varchar, Uuid, Date, Time];
-    is.element().is_some_and(|of| plain.contains(&of))
+    is.element().is_some_and(|of| plain.contains(&of) || matches!(of, Enum(_)))
 }

@@ -14,6 +14,7 @@ use crate::decode::{self, Decoded};
 use crate::key_mark::GivenBy;
 use crate::types::Type;
 
+use super::basis::Basis;
 use super::coerce::fitted;
 use super::scope::Attribute;
 use super::type_names::type_name;
@@ -102,12 +103,12 @@ impl<'a> Literals<'a> {
 impl Literals<'_> {
     /// Returns the place of a literal that is bound as the value of a column; none if the value is
     /// anything else, or has to be converted.
-    pub(super) fn bind(&mut self, text: &str, node: &Node, to: &Attribute) -> Option<Expr> {
+    pub(super) fn bind(&mut self, basis: Basis<'_>, node: &Node, to: &Attribute) -> Option<Expr> {
         if self.spans.is_empty() || to.computed || to.given == GivenBy::Always {
             return None;
         }
-        let constant = plain_constant(text, node, to)?;
-        let (index, negative) = self.at(text, constant.location)?;
+        let constant = plain_constant(basis, node, to)?;
+        let (index, negative) = self.at(basis.text, constant.location)?;
         let class = self.spans.get(index)?.class;
         let fits = match (&constant.val, to.is) {
             (_, Type::Numeric | Type::Void | Type::Unknown) => false,
@@ -128,11 +129,11 @@ impl Literals<'_> {
 }
 
 /// Returns the constant that a value is, or that it casts to the type of its column.
-fn plain_constant<'n>(text: &str, node: &'n Node, to: &Attribute) -> Option<&'n AConst> {
+fn plain_constant<'n>(basis: Basis<'_>, node: &'n Node, to: &Attribute) -> Option<&'n AConst> {
     match node.node.as_ref()? {
         NodeEnum::AConst(constant) => Some(constant),
         NodeEnum::TypeCast(cast) if to.limit.is_none() => {
-            let (is, limit) = type_name(text, cast.type_name.as_ref()?).ok()?;
+            let (is, limit) = type_name(basis, cast.type_name.as_ref()?).ok()?;
             let constant = match cast.arg.as_deref()?.node.as_ref()? {
                 NodeEnum::AConst(constant) => constant,
                 _ => return None,

@@ -6,6 +6,7 @@ use refrain_grammar::protobuf::{
     SortByDir, SortByNulls, ViewStmt,
 };
 
+use crate::enums::{EnumType, word_oid};
 use crate::failure::Failure;
 use crate::sequences::Sequence;
 use crate::standard;
@@ -15,11 +16,12 @@ use super::coerce::no_collation;
 use super::definer::Definer;
 use super::edits::{Edits, FollowUp, NOTHING};
 use super::schema_names::{beside, free_name, missing, of_index, of_sqlite, qualified};
-use super::scope::{Catalog, Scope};
+use super::scope::{Catalog, Scope, Scoped};
 use super::select::{ExpectedColumns, Output, settled, unique};
 use super::sequence_calls::takes_numbers;
 use super::sequences::{dropped_sequence, sequences_of};
 use super::several::dependents_first;
+use super::type_names::is_no_type;
 use super::value::{Expr, name};
 use super::{Translated, hints, strings};
 
@@ -41,13 +43,20 @@ pub(crate) struct ViewColumn {
 }
 
 impl ViewColumn {
-    /// Reads the columns of a view from its CREATE VIEW statement.
-    pub(crate) fn read(sql: &str) -> Vec<Self> {
+    /// Reads the columns of a view from its CREATE VIEW statement. `known` returns the enum with an
+    /// OID.
+    pub(crate) fn read(sql: &str, known: impl Fn(u32) -> Option<EnumType>) -> Vec<Self> {
         let listed = sql.split_once(MARK).and_then(|(_, rest)| rest.split_once("*/"));
         let column = |word: &str| {
             let plain = word.trim_end_matches(WRITABLE);
             let (is, limit) = plain.split_once(':').unwrap_or((plain, ""));
-            let (is, limit) = (Type::named(is).unwrap_or(Type::Text), limit.parse().ok());
+            let of_enum = word_oid(is).and_then(|(oid, array)| Some((known(oid)?, array)));
+            let is = match of_enum {
+                Some((of, false)) => Type::Enum(of),
+                Some((of, true)) => Type::EnumArray(of),
+                None => Type::named(is).unwrap_or(Type::Text),
+            };
+            let limit = limit.parse().ok();
             Self { is, limit, writable: plain != word }
         };
         listed.map(|(listed, _)| listed.split(' ').map(column).collect()).unwrap_or_default()
@@ -56,7 +65,12 @@ impl ViewColumn {
     fn word(self) -> String {
         let limit = self.limit.map_or(String::new(), |limit| format!(":{limit}"));
         let writable = if self.writable { WRITABLE.to_string() } else { String::new() };
-        format!("{}{limit}{writable}", self.is.catalog_name())
+        let called = match self.is {
+            Type::Enum(of) => of.word(false),
+            Type::EnumArray(of) => of.word(true),
+            is => is.catalog_name().to_owned(),
+        };
+        format!("{called}{limit}{writable}")
     }
 }
 
@@ -72,17 +86,15 @@ impl Definer<'_, '_> {
         if !btree || !plain {
             return Err(hints::refuse("such an index").into());
         }
-        let (table, attributes) = self.basis.table(relation)?;
-        self.translator.scopes.open.push(Scope::of_table(&relation.relname, &attributes));
-        let made = self.index_parts(index);
-        self.translator.scopes.open.pop();
-        let (parts, names, condition) = made?;
+        let (table, attributes) = self.edits.basis.table(relation)?;
+        let scope = Scope::of_table(&relation.relname, &attributes);
+        let (parts, names, condition) = self.within(scope, |this| this.index_parts(index))?;
         if index.idxname.is_empty() && index.if_not_exists {
             return Err(Failure::new("42601", "IF NOT EXISTS needs an index name").into());
         }
         let called = match index.idxname.as_str() {
-            "" => free_name(self.basis.catalog, &relation.relname, &names.join("_"), "idx"),
-            given => beside(self.basis.catalog, &relation.relname, given),
+            "" => free_name(self.edits.basis.catalog, &relation.relname, &names.join("_"), "idx"),
+            given => beside(self.edits.basis.catalog, &relation.relname, given),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
         let exists = if index.if_not_exists { "IF NOT EXISTS " } else { "" };
@@ -157,6 +169,7 @@ impl Definer<'_, '_> {
             return Err(hints::unknown().into());
         };
         of_sqlite(&relation.schemaname)?;
+        is_no_type(self.edits.basis.catalog, &relation.relname)?;
         let names = strings(&view.aliases);
         let query = self
             .translator
@@ -185,7 +198,8 @@ impl Definer<'_, '_> {
         let types: Vec<String> = query.columns.iter().enumerate().map(column).collect();
         let listed: Vec<String> = columns.iter().map(|(column, _)| name(column)).collect();
         let temporary = if relation.relpersistence == "t" { "TEMP " } else { "" };
-        let replaced = view.replace && replaces(self.basis.catalog, relation, &query.columns)?;
+        let replaced =
+            view.replace && replaces(self.edits.basis.catalog, relation, &query.columns)?;
         let made = format!(
             "CREATE {temporary}VIEW {} ({}) AS {MARK}{}*/ {}",
             name(&relation.relname),
@@ -198,12 +212,16 @@ impl Definer<'_, '_> {
         }
         self.edits.follow_ups.push(FollowUp::Sqlite(made));
         let schema = if temporary.is_empty() { "main" } else { "temp" };
-        Ok(format!("DROP VIEW {}", qualified(self.basis.catalog, Some(schema), &relation.relname)))
+        Ok(format!(
+            "DROP VIEW {}",
+            qualified(self.edits.basis.catalog, Some(schema), &relation.relname)
+        ))
     }
 
     /// Makes a view temporary that reads a temporary object, as the server does.
     fn temporary_view(&self, view: &RangeVar) -> Translated<RangeVar> {
-        let temporary = |called: &String| self.basis.catalog.table(Some("temp"), called).is_some();
+        let temporary =
+            |called: &String| self.edits.basis.catalog.table(Some("temp"), called).is_some();
         if view.relpersistence == "t" || !self.translator.named_tables.iter().any(temporary) {
             return Ok(view.clone());
         }
@@ -219,16 +237,13 @@ impl Definer<'_, '_> {
     /// PostgreSQL accepts no writes.
     fn written_through(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
         let definition = match select.from_clause.first().and_then(|node| node.node.as_ref()) {
-            Some(NodeEnum::RangeVar(table)) => self.basis.catalog.definition(&table.relname),
+            Some(NodeEnum::RangeVar(table)) => self.edits.basis.catalog.definition(&table.relname),
             _ => None,
         };
         if !is_plain(select) || is_sequence(definition) {
             return Ok(Vec::new());
         }
-        self.translator.scopes.open.push(Scope::default());
-        let made = self.writable_targets(select);
-        self.translator.scopes.open.pop();
-        made
+        self.within(Scope::default(), |this| this.writable_targets(select))
     }
 
     fn writable_targets(&mut self, select: &SelectStmt) -> Translated<Vec<bool>> {
@@ -260,9 +275,9 @@ impl Edits<'_> {
             ObjectType::ObjectIndex => "INDEX",
             ObjectType::ObjectSequence => "SEQUENCE",
             ObjectType::ObjectSchema => return self.drop_schema(drop),
+            ObjectType::ObjectType => return self.drop_types(drop),
             // None of the kind exists.
-            ObjectType::ObjectType
-            | ObjectType::ObjectDomain
+            ObjectType::ObjectDomain
             | ObjectType::ObjectFunction
             | ObjectType::ObjectExtension
             | ObjectType::ObjectMatview

@@ -107,6 +107,9 @@ impl Typing<'_> {
         let written = |left: &str, right: &str| match is {
             Type::Interval => format!("(refrain_span({left}) {operator} refrain_span({right}))"),
             Type::Bpchar => format!("(rtrim({left}, ' ') {operator} rtrim({right}, ' '))"),
+            Type::Enum(of) if !["=", "<>"].contains(&operator) => {
+                format!("({} {operator} {})", of.place(left), of.place(right))
+            }
             _ => format!("({left} {operator} {right})"),
         };
         let made = Expr::made(written(&left.sql, &right.sql), Type::Bool, &[&left, &right]);

@@ -7,7 +7,7 @@ use super::catalog_functions::FunctionRow;
 use super::coerce::{Wanted, is_implicit};
 use super::hints;
 use super::typing::Typing;
-use super::value::{Expr, ExprKind};
+use super::value::{Expr, ExprKind, text_literal};
 
 /// Functions that are computed ahead where they are of constants: those that PostgreSQL does
 /// (`provolatile` is `i`), but for what may take longer than its arguments are long.
@@ -112,7 +112,47 @@ impl Typing<'_> {
                 Ok(Some(Expr::made(sql, Type::Text, &texts.iter().collect::<Vec<_>>())))
             }
             "timezone" => self.at_time_zone(arguments).map(Some),
+            "enum_first" | "enum_last" | "enum_range" => {
+                self.of_enum(function, arguments).map(Some)
+            }
             _ => Ok(None),
+        }
+    }
+
+    /// Translates the functions of an enum, which take its type from their arguments.
+    fn of_enum(&mut self, function: &str, arguments: &[Expr]) -> Result<Expr, Failure> {
+        let of = arguments.iter().find_map(|argument| match argument.is() {
+            Some(Type::Enum(of)) => Some(of),
+            _ => None,
+        });
+        let count = if function == "enum_range" { 1..=2 } else { 1..=1 };
+        let Some(of) = of.filter(|_| count.contains(&arguments.len())) else {
+            return Err(no_function(function, arguments));
+        };
+        let mut bounds = Vec::new();
+        for argument in arguments {
+            bounds.push(self.coerce(argument.clone(), Type::Enum(of), Wanted::Implicit)?);
+        }
+        let parts: Vec<&Expr> = bounds.iter().collect();
+        let all: Vec<String> = of.labels().iter().map(|label| text_literal(label)).collect();
+        let label = |label: Option<&String>| label.map_or("NULL".to_owned(), String::clone);
+        match function {
+            "enum_first" => Ok(Expr::made(label(all.first()), Type::Enum(of), &parts)),
+            "enum_last" => Ok(Expr::made(label(all.last()), Type::Enum(of), &parts)),
+            _ => {
+                let array = format!("json_array({})", all.join(", "));
+                let sql = match &bounds[..] {
+                    [from, to] => format!(
+                        "(SELECT json_group_array(value ORDER BY key) FROM json_each({array}) \
+                         WHERE key + 1 >= coalesce({}, 1) AND key + 1 <= coalesce({}, {}))",
+                        of.place(&from.sql),
+                        of.place(&to.sql),
+                        all.len()
+                    ),
+                    _ => array,
+                };
+                Ok(Expr::made(sql, Type::EnumArray(of), &parts))
+            }
         }
     }
 

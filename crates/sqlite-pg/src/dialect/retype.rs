@@ -14,7 +14,7 @@ use crate::types::Type;
 use super::coerce::Wanted;
 use super::definer::Definer;
 use super::edits::{FollowUp, NOTHING, SchemaChange};
-use super::scope::{Attribute, Catalog, FromItem, Scope};
+use super::scope::{Attribute, Catalog, FromItem, Scope, Scoped};
 use super::type_names::type_name;
 use super::value::{Expr, ExprKind, name};
 use super::{NotTranslated, Translated, hints, integer, strings};
@@ -28,7 +28,7 @@ impl Definer<'_, '_> {
         to: &ColumnDef,
     ) -> Translated<String> {
         let to_type = to.type_name.as_ref().ok_or_else(hints::unknown)?;
-        let (is, limit) = type_name(self.basis.text, to_type)?;
+        let (is, limit) = type_name(self.edits.basis, to_type)?;
         let cast = is_cast(to, &column.name);
         if (is, limit) == (column.is, column.limit) && cast {
             return Ok(NOTHING.to_owned());
@@ -37,14 +37,15 @@ impl Definer<'_, '_> {
             return Err(hints::refuse("ALTER COLUMN").into());
         }
         let wider = cast && is_wider((column.is, column.limit), (is, limit));
-        let sql = self.basis.catalog.definition(&relation.relname).unwrap_or_default();
+        let sql = self.edits.basis.catalog.definition(&relation.relname).unwrap_or_default();
         if standard::row_number(&sql).is_some_and(|number| number == column.name) {
             // SQLite's own idiom has no mark that could have the new type.
             if !wider || column.given == GivenBy::Statement {
                 return Err(hints::refuse("ALTER COLUMN").into());
             }
             let key = standard::given_key(&sql, &relation.relname).unwrap_or_default();
-            let words = |is| KeyMark { is, given: column.given }.words_with(&key);
+            let old = KeyMark::read(&sql).ok_or_else(hints::unknown)?;
+            let words = |is| KeyMark { is, ..old.clone() }.words_with(&key);
             let mark = |is| format!("CONSTRAINT {}", name(&words(is)));
             let (column, from, to) = (column.name.clone(), vec![mark(column.is)], mark(is));
             let change = SchemaChange::Column { column, from, to };
@@ -62,11 +63,11 @@ impl Definer<'_, '_> {
         if wider {
             return self.edits.edit(relation, None, change, "ALTER COLUMN");
         }
-        is_alone(self.basis.catalog, relation, column, &sql)?;
+        is_alone(self.edits.basis.catalog, relation, column, &sql)?;
         let value = self.new_value(relation, column, to.raw_default.as_deref(), (is, limit))?;
         self.keeps_default(column, (is, limit))?;
         let made = self.edits.edit(relation, None, change, "ALTER COLUMN")?;
-        let (table, _) = self.basis.table(relation)?;
+        let (table, _) = self.edits.basis.table(relation)?;
         let called = name(&column.name);
         self.edits
             .follow_ups
@@ -82,7 +83,7 @@ impl Definer<'_, '_> {
         using: Option<&Node>,
         (is, limit): (Type, Option<u32>),
     ) -> Translated<String> {
-        let (_, attributes) = self.basis.table(relation)?;
+        let (_, attributes) = self.edits.basis.table(relation)?;
         let mut source = FromItem::table(&relation.relname, &attributes);
         for known in &mut source.columns {
             known.sql = name(&known.name);
@@ -95,13 +96,8 @@ impl Definer<'_, '_> {
         let plain = plain.map(|known| known.sql.clone()).unwrap_or_default();
         let value = match using {
             Some(node) => {
-                self.translator
-                    .scopes
-                    .open
-                    .push(Scope { sources: vec![source], ..Scope::default() });
-                let value = self.translator.expr(node);
-                self.translator.scopes.open.pop();
-                let value = value?;
+                let scope = Scope { sources: vec![source], ..Scope::default() };
+                let value = self.within(scope, |this| this.translator.expr(node))?;
                 if value.aggregate {
                     return Err(hints::aggregate("transform expressions").into());
                 }

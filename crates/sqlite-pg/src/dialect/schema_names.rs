@@ -105,11 +105,16 @@ pub(super) fn new_name(relation: &RangeVar) -> Translated<String> {
 pub(super) fn free_name(catalog: &dyn Catalog, table: &str, columns: &str, ending: &str) -> String {
     let mut called = object_name(table, columns, ending);
     let mut number = 0;
-    while catalog.is_taken(&called) || catalog.constrained(&called).is_some() {
+    while !is_free(catalog, &called) {
         number += 1;
         called = object_name(table, columns, &format!("{ending}{number}"));
     }
     called
+}
+
+/// True if neither an object of the file nor the index of a constraint has this name.
+pub(super) fn is_free(catalog: &dyn Catalog, called: &str) -> bool {
+    !catalog.is_taken(called) && catalog.constrained(called).is_none()
 }
 
 /// Splits the SQL of a table's name: SQLite wants the schema in front of an index alone.

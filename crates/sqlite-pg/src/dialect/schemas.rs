@@ -39,6 +39,8 @@ impl Edits<'_> {
                 let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
                 return Err(Failure::new("2BP01", message).hint(hint).into());
             }
+            let is_enum = |inside: &String| self.basis.catalog.enum_named(inside).is_some();
+            let (types, inside): (Vec<_>, Vec<_>) = inside.into_iter().partition(is_enum);
             for inside in dependents_first(self.basis.catalog, inside) {
                 let word = match self.basis.catalog.definition(&inside) {
                     Some(sql) if Sequence::read(&sql).is_some() => "SEQUENCE",
@@ -47,6 +49,8 @@ impl Edits<'_> {
                 };
                 parts.push(format!("DROP {word} IF EXISTS {} CASCADE", name(&inside)));
             }
+            let drop = |of: &String| format!("DROP TYPE IF EXISTS {} CASCADE", name(of));
+            parts.extend(types.iter().map(drop));
             parts.push(format!("DROP TABLE {}", name(&format!("{called}."))));
         }
         match &parts[..] {

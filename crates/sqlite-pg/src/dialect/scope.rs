@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::enums::EnumType;
 use crate::failure::Failure;
 use crate::key_mark::GivenBy;
 use crate::types::Type;
@@ -85,6 +86,21 @@ pub(crate) trait Catalog {
 
     /// Returns the sequences that a table owns, and those columns.
     fn owned_sequences(&self, table: &str) -> Vec<(String, String)>;
+
+    /// Returns the enum of this name.
+    fn enum_named(&self, name: &str) -> Option<EnumType> {
+        self.definition(name).and_then(|sql| EnumType::read(name, &sql))
+    }
+
+    /// Returns the enum with this OID.
+    fn enum_of(&self, oid: u32) -> Option<EnumType>;
+
+    /// Returns the columns of tables whose values are of an enum, or arrays of it, each with its
+    /// table.
+    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)>;
+
+    /// Returns the objects whose CREATE statements have a text.
+    fn with_text(&self, text: &str) -> Vec<String>;
 
     /// Returns the columns of an index.
     fn columns_of(&self, index: &str) -> Vec<String>;
@@ -222,6 +238,19 @@ impl Scopes {
     /// Returns the number of queries that enclose the innermost one.
     pub(super) fn depth(&self) -> usize {
         self.open.len().saturating_sub(1)
+    }
+}
+
+/// A part of the translation that sees names.
+pub(super) trait Scoped {
+    fn scopes(&mut self) -> &mut Scopes;
+
+    /// Runs `make` for a part that sees the names of one more query.
+    fn within<T>(&mut self, scope: Scope, make: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes().open.push(scope);
+        let made = make(self);
+        self.scopes().open.pop();
+        made
     }
 }
 

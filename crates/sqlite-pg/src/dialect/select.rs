@@ -12,8 +12,8 @@ use super::coerce::Wanted;
 use super::locking::{locking, locks_rows};
 use super::operators::is_equated;
 use super::schema_names::split;
-use super::scope::{FromItem, Scope, find};
-use super::targets::{Target, sorted_by_targets};
+use super::scope::{FromItem, Scope, Scoped, find};
+use super::targets::{Target, few_enough, sorted_by_targets};
 use super::value::{Bare, Expr, ExprKind, name};
 use super::{NotTranslated, Translated, Translator, bounded, hints, inner, location, strings};
 
@@ -69,15 +69,13 @@ impl Translator<'_> {
         refuse_parts(select)?;
         let locks = locking(self.basis.catalog, select)?;
         self.locks = self.locks.take().or(locks);
-        let with = self.with_clause(select.with_clause.as_ref())?;
-        let made = match select.op() {
-            SetOperation::SetopNone | SetOperation::Undefined => self.simple(select, place),
-            _ => self.combined(select, place),
-        };
-        if with.is_some() {
-            self.scopes.open.pop();
-        }
-        let mut made = made?;
+        let (with, mut made) =
+            self.behind(select.with_clause.as_ref(), |this| match select.op() {
+                SetOperation::SetopNone | SetOperation::Undefined => {
+                    this.within(Scope::default(), |this| this.simple(select, place))
+                }
+                _ => this.combined(select, place),
+            })?;
         if let Some(with) = with {
             made.sql = format!("{with}{}", made.sql);
         }
@@ -86,13 +84,10 @@ impl Translator<'_> {
     }
 
     fn simple(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
-        self.scopes.open.push(Scope::default());
-        let made = match select.values_lists.is_empty() {
+        match select.values_lists.is_empty() {
             true => self.select(select, place),
             false => self.values(select, place),
-        };
-        self.scopes.open.pop();
-        made
+        }
     }
 
     fn select(&mut self, select: &SelectStmt, place: ExpectedColumns<'_>) -> Translated<Query> {
@@ -212,6 +207,10 @@ impl Translator<'_> {
         match target.expr.is() {
             // A client reads the name of a relation; other places compare OIDs.
             Some(Type::Regclass) if outermost => self.typing.relation_name(&target.expr.sql),
+            Some(Type::Regtype) if outermost => {
+                let sql = &target.expr.sql;
+                format!("coalesce(refrain_type_name({sql}), {sql})")
+            }
             _ => target.expr.sql.clone(),
         }
     }
@@ -283,7 +282,7 @@ impl Translator<'_> {
             }
             NodeEnum::ColumnRef(column) if column.fields.len() == 1 => {
                 let wanted = strings(&column.fields).pop().unwrap_or_default();
-                let local = self.scopes.open.len().saturating_sub(1);
+                let local = self.scopes.depth();
                 if find(&self.scopes.open[local..], None, &wanted).is_ok() {
                     return self.expr(node);
                 }
@@ -308,6 +307,7 @@ impl Translator<'_> {
             };
             let value = target.val.as_deref().ok_or_else(hints::unknown)?;
             if let Some(columns) = self.star(value)? {
+                few_enough(targets.len() + columns.len())?;
                 for column in columns {
                     let index = targets.len();
                     let expr = self.placed(column, index, place)?;
@@ -324,6 +324,7 @@ impl Translator<'_> {
                 NotTranslated::from(failure).at(self.basis.text, location(value))
             })?;
             targets.push(Target { name: place.name(index, &called), expr });
+            few_enough(targets.len())?;
         }
         Ok(targets)
     }

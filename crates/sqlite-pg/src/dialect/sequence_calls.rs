@@ -7,7 +7,7 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::Node;
 
 use crate::failure::Failure;
-use crate::sequences::Sequence;
+use crate::sequences::{NEXT, NEXT_KEY, SET, SET_KEY, Sequence};
 use crate::sql_text;
 use crate::types::Type;
 
@@ -23,17 +23,18 @@ pub(super) enum Named {
     Key(String, String, i64),
 }
 
-/// The call that gives the next number.
-pub(super) const NEXT: &str = "refrain_nextval(";
-const NEXT_KEY: &str = "refrain_next_key(";
-const SET: &str = "refrain_setval(";
-const SET_KEY: &str = "refrain_set_key(";
-/// The calls that take numbers from sequences, or set them.
-const NUMBER_CALLS: [&str; 4] = [NEXT, NEXT_KEY, SET, SET_KEY];
-
 /// True if SQL takes numbers from sequences, or sets them.
 pub(super) fn takes_numbers(sql: &str) -> bool {
-    NUMBER_CALLS.iter().any(|call| sql.contains(call))
+    number_calls(sql) > 0
+}
+
+/// Returns the number of calls in SQL that take numbers from sequences, or set them.
+fn number_calls(sql: &str) -> usize {
+    let calls = |function: &str| {
+        let behind = sql.match_indices(function).map(|(place, _)| place + function.len());
+        behind.filter(|end| sql.get(*end..).is_some_and(|rest| rest.starts_with('('))).count()
+    };
+    [NEXT, NEXT_KEY, SET, SET_KEY].into_iter().map(calls).sum()
 }
 
 /// Checks the SQL of an expression with this many calls of `nextval` and `setval`: some forms write
@@ -42,8 +43,7 @@ pub(super) fn takes_numbers(sql: &str) -> bool {
 /// # Errors
 /// The SQL has more calls than the expression.
 pub(super) fn taken_once(sql: &str, calls: usize) -> Result<(), Failure> {
-    let written = || NUMBER_CALLS.iter().map(|call| sql.matches(call).count()).sum::<usize>();
-    match calls == 0 || written() <= calls {
+    match calls == 0 || number_calls(sql) <= calls {
         true => Ok(()),
         false => Err(hints::refuse("repeated value")),
     }
@@ -112,7 +112,7 @@ impl Named {
             (Self::Key(..), "nextval") => NEXT_KEY,
             (Self::Key(..), _) => SET_KEY,
         };
-        let sql = format!("{function}{})", words.join(", "));
+        let sql = format!("{function}({})", words.join(", "));
         Expr::made(sql, Type::Int8, &rest.iter().collect::<Vec<_>>())
     }
 }

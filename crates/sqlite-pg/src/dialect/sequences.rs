@@ -106,7 +106,7 @@ fn with_options(
         let arg = option.arg.as_deref();
         let number = arg.and_then(whole);
         match option.defname.as_str() {
-            "as" => is = sequence_type(basis.text, arg)?,
+            "as" => is = sequence_type(basis, arg)?,
             "increment" => numbers[0] = Some(number),
             "minvalue" => numbers[1] = Some(number),
             "maxvalue" => numbers[2] = Some(number),
@@ -141,11 +141,11 @@ fn with_options(
     Ok((made, restart))
 }
 
-fn sequence_type(text: &str, arg: Option<&Node>) -> Translated<Type> {
+fn sequence_type(basis: Basis<'_>, arg: Option<&Node>) -> Translated<Type> {
     let Some(NodeEnum::TypeName(named)) = arg.and_then(|arg| arg.node.as_ref()) else {
         return Err(hints::unknown().into());
     };
-    match type_name(text, named)?.0 {
+    match type_name(basis, named)?.0 {
         is @ (Type::Int2 | Type::Int4 | Type::Int8) => Ok(is),
         _ => {
             let message = "sequence type must be smallint, integer, or bigint";

@@ -8,8 +8,8 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::common_types::chosen;
-use super::scope::Scope;
-use super::select::{ExpectedColumns, Query, output};
+use super::scope::{Scope, Scoped};
+use super::select::{ExpectedColumns, Output, Query, output};
 use super::targets::Target;
 use super::value::{Bare, Expr, name};
 use super::{Translated, Translator, hints};
@@ -40,7 +40,7 @@ impl Translator<'_> {
             let is = rows.iter().find_map(|row| row[index].is());
             Target {
                 name: place.name(index, &called),
-                expr: Expr::typed("", is.unwrap_or(Type::Text)),
+                expr: Expr::typed(called, is.unwrap_or(Type::Text)),
             }
         });
         let targets: Vec<Target> = columns.collect();
@@ -164,14 +164,11 @@ impl Translator<'_> {
         };
         let left = written(&first, nested(&select.larg));
         let mut sql = format!("{left} {word} {}", written(&second, nested(&select.rarg)));
-        let targets: Vec<Target> = first
-            .columns
-            .iter()
-            .map(|column| Target {
-                name: column.name.clone(),
-                expr: Expr::typed("", column.is.unwrap_or(Type::Text)),
-            })
-            .collect();
+        let target = |column: &Output| Target {
+            name: column.name.clone(),
+            expr: Expr::typed(name(&column.name), column.is.unwrap_or(Type::Text)),
+        };
+        let targets: Vec<Target> = first.columns.iter().map(target).collect();
         if word != "UNION ALL"
             && targets.iter().any(|target| {
                 matches!(
@@ -183,9 +180,12 @@ impl Translator<'_> {
             return Err(hints::refuse("numeric").into());
         }
         if !select.sort_clause.is_empty() {
-            self.scopes.open.push(Scope::default());
-            let order = self.order(&select.sort_clause, &targets);
-            self.scopes.open.pop();
+            // SQLite orders combined queries by their columns alone.
+            if targets.iter().any(|target| matches!(target.expr.is(), Some(Type::Enum(_)))) {
+                sql = format!("SELECT * FROM ({sql})");
+            }
+            let order =
+                self.within(Scope::default(), |this| this.order(&select.sort_clause, &targets));
             sql.push_str(&order?.0);
         }
         sql.push_str(&self.limits(select)?);

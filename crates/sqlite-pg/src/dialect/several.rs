@@ -5,19 +5,19 @@
 //! the ones before it have run: so it sees the schema that they made.
 
 use refrain_grammar::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, CommentStmt, DropBehavior, Node, ObjectType,
-    RangeVar, TruncateStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, CommentStmt, DoStmt, DropBehavior, Node,
+    ObjectType, RangeVar, TruncateStmt,
 };
 use refrain_grammar::{NodeEnum, statement};
-use refrain_sql::lex::{Lexer, TokenKind};
+use refrain_sql::lex::{Lexer, Token, TokenKind};
 
 use crate::failure::Failure;
 
-use super::edits::{Edits, FollowUp, SchemaChange};
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange};
 use super::scope::Catalog;
 use super::sequences::sequences_of;
 use super::value::name;
-use super::{NotTranslated, Translated, hints, strings, text_of, translate};
+use super::{NotTranslated, Translated, hints, string, strings, text_of, translate};
 
 impl Edits<'_> {
     /// Translates the first of several statements; the others follow it.
@@ -28,6 +28,34 @@ impl Edits<'_> {
         self.follow_ups.extend(made.follow_ups);
         self.follow_ups.extend(statements.map(FollowUp::Statement));
         Ok(made.sql)
+    }
+
+    /// Translates the one block of DO that migrations of tools have: a definition that may be there
+    /// already.
+    pub(super) fn guarded(&mut self, it: &DoStmt) -> Translated<String> {
+        let body = it.args.iter().find_map(|node| match &node.node {
+            Some(NodeEnum::DefElem(option)) if option.defname == "as" => {
+                option.arg.as_deref().and_then(string)
+            }
+            _ => None,
+        });
+        let refused = || hints::refuse("CREATE FUNCTION");
+        let body = body.ok_or_else(refused)?;
+        let inside = guarded_statement(&body).ok_or_else(refused)?;
+        match statement(inside).map_err(|_| refused())?.node {
+            Some(NodeEnum::CreateEnumStmt(_) | NodeEnum::AlterTableStmt(_)) => {}
+            _ => return Err(refused().into()),
+        }
+        match translate(inside, self.basis.catalog, &[], &[]) {
+            Ok(made) => {
+                self.follow_ups.extend(made.follow_ups);
+                Ok(made.sql)
+            }
+            Err(NotTranslated::Refused(failure)) if failure.sqlstate == "42710" => {
+                Ok(NOTHING.to_owned())
+            }
+            Err(stop) => Err(without_position(stop)),
+        }
     }
 
     /// Translates ALTER TABLE with several changes: each becomes a statement. As in the server
@@ -118,6 +146,24 @@ impl Edits<'_> {
     }
 }
 
+/// Returns the statement of a block that passes over what is there already:
+/// `BEGIN …; EXCEPTION WHEN duplicate_object THEN null; END`.
+fn guarded_statement(body: &str) -> Option<&str> {
+    const AROUND: [&str; 7] =
+        ["begin", "exception", "when", "duplicate_object", "then", "null", "end"];
+    let mut lexer = Lexer::new(body.as_bytes(), false);
+    let tokens: Vec<Token> = std::iter::from_fn(|| lexer.significant()).collect();
+    let is = |token: &Token, word: &str| text_of(body, token).eq_ignore_ascii_case(word);
+    let begin = tokens.first().filter(|token| is(token, AROUND[0]))?;
+    let start = tokens.iter().position(|token| is(token, AROUND[1]))?;
+    let (statement, end) = tokens[1..start].split_last().map(|(end, all)| (all, end))?;
+    let behind = tokens[start..].iter().filter(|token| token.kind != TokenKind::Semicolon);
+    let around = behind.map(|token| text_of(body, token).to_ascii_lowercase());
+    let one = statement.iter().all(|token| token.kind != TokenKind::Semicolon);
+    let plain = end.kind == TokenKind::Semicolon && one && around.eq(AROUND[1..].iter().copied());
+    body.get(begin.end as usize..end.start as usize).filter(|_| plain)
+}
+
 /// Orders tables and views so that each stands in front of those that it reads or refers to.
 pub(super) fn dependents_first(catalog: &dyn Catalog, mut names: Vec<String>) -> Vec<String> {
     let mut ordered = Vec::new();
@@ -165,9 +211,7 @@ fn pass_of(command: &AlterTableCmd) -> u8 {
 fn split_changes(text: &str) -> Option<Vec<String>> {
     let mut lexer = Lexer::new(text.as_bytes(), false);
     let mut tokens = std::iter::from_fn(|| lexer.significant()).peekable();
-    let is = |token: &refrain_sql::lex::Token, word: &str| {
-        text_of(text, token).eq_ignore_ascii_case(word)
-    };
+    let is = |token: &Token, word: &str| text_of(text, token).eq_ignore_ascii_case(word);
     tokens.next().filter(|token| is(token, "alter"))?;
     tokens.next()?;
     if tokens.next_if(|token| is(token, "if")).is_some() {

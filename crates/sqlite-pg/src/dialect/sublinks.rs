@@ -50,7 +50,7 @@ impl Translator<'_> {
                     (false, Some("<>")) => true,
                     _ => return Err(hints::refuse("ANY (query)").into()),
                 };
-                self.within_query(link, select, not)
+                self.is_in_query(link, select, not)
             }
             SubLinkType::ArraySublink => {
                 let query = self.query(select, ExpectedColumns::default())?;
@@ -65,10 +65,10 @@ impl Translator<'_> {
         }
     }
 
-    fn within_query(&mut self, link: &SubLink, select: &SelectStmt, not: bool) -> Translated<Expr> {
+    fn is_in_query(&mut self, link: &SubLink, select: &SelectStmt, not: bool) -> Translated<Expr> {
         let test = link.testexpr.as_deref().ok_or_else(hints::unknown)?;
         if row(test).is_some() {
-            return self.row_within_query(link, select, not);
+            return self.row_is_in_query(link, select, not);
         }
         let left = self.expr(test)?;
         let query =
@@ -125,17 +125,13 @@ impl Translator<'_> {
     }
 
     /// Translates IN with a list of rows.
-    pub(super) fn row_within(
-        &mut self,
-        left: &Node,
-        items: &[Node],
-        not: bool,
-    ) -> Translated<Expr> {
+    pub(super) fn row_is_in(&mut self, left: &Node, items: &[Node], not: bool) -> Translated<Expr> {
         let left = self.row_parts(left)?;
         let mut all = Vec::new();
         for item in items {
             let right = self.row_parts(item)?;
             same_length(left.len(), right.len())?;
+            left.iter().try_for_each(|part| self.typing.budget.copy(part))?;
             all.push(self.typing.compared_parts("=", &left, &right)?);
         }
         let parts: Vec<&str> = all.iter().map(|expr| expr.sql.as_str()).collect();
@@ -144,7 +140,7 @@ impl Translator<'_> {
     }
 
     /// Translates IN of a row with a query.
-    pub(super) fn row_within_query(
+    pub(super) fn row_is_in_query(
         &mut self,
         link: &SubLink,
         select: &SelectStmt,

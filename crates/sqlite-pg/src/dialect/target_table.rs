@@ -4,7 +4,7 @@ use crate::failure::Failure;
 
 use super::Translator;
 use super::literals::Literals;
-use super::scope::Attribute;
+use super::scope::{Attribute, Scoped, Scopes};
 use super::value::name;
 use super::write_target::WriteTarget;
 
@@ -43,4 +43,10 @@ pub(super) struct Writer<'t, 'a> {
     pub(super) literals: &'t mut Literals<'a>,
     /// The table that the statement writes to, once that is known.
     pub(super) target: &'t mut Option<WriteTarget>,
+}
+
+impl Scoped for Writer<'_, '_> {
+    fn scopes(&mut self) -> &mut Scopes {
+        &mut self.translator.scopes
+    }
 }

@@ -4,6 +4,7 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, a_const::Val};
 
 use crate::failure::{Failure, state};
+use crate::types::Type;
 
 use super::strings;
 use super::value::Expr;
@@ -22,6 +23,38 @@ pub(super) struct Sorted {
     pub(super) target: Option<usize>,
     /// SQLite's words behind it.
     pub(super) tail: String,
+}
+
+impl Sorted {
+    /// Writes the value by which rows are ordered; `column` is the SQL of the value.
+    pub(super) fn by(&self, column: &str) -> String {
+        match self.value.is() {
+            Some(Type::Enum(of)) => of.place(column),
+            _ => column.to_owned(),
+        }
+    }
+
+    /// True if the rows are not ordered by the value as it is stored.
+    pub(super) fn is_by_place(&self) -> bool {
+        matches!(self.value.is(), Some(Type::Enum(_)))
+    }
+}
+
+/// The most columns of a result (`MaxTupleAttributeNumber` of the server).
+const TARGETS_MAX: usize = 1664;
+
+/// Checks the number of a result's columns.
+///
+/// # Errors
+/// 54011.
+pub(super) fn few_enough(targets: usize) -> Result<(), Failure> {
+    match targets <= TARGETS_MAX {
+        true => Ok(()),
+        false => {
+            let message = format!("target lists can have at most {TARGETS_MAX} entries");
+            Err(Failure::new("54011", message))
+        }
+    }
 }
 
 /// Returns the column of the result to which ORDER BY refers by a number or a name.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::types::Type;
 
+use super::budget::Budget;
 use super::scope::Catalog;
 
 /// The types and constants that conversions, operators and functions need and find. None of these
@@ -10,6 +11,7 @@ use super::scope::Catalog;
 pub(super) struct Typing<'a> {
     /// Evaluates constants.
     pub(super) catalog: &'a dyn Catalog,
+    pub(super) budget: Budget,
     /// The types of parameters by number, as far as they are known.
     pub(super) parameters: Vec<Option<Type>>,
     /// The number of enclosing parts that PostgreSQL may never evaluate ([`super::folding`]).
@@ -23,10 +25,11 @@ pub(super) struct Typing<'a> {
 }
 
 impl<'a> Typing<'a> {
-    /// Begins with the types that the client gives its parameters.
-    pub(super) fn new(catalog: &'a dyn Catalog, given: &[Option<Type>]) -> Self {
+    /// Begins a text with the types that the client gives its parameters.
+    pub(super) fn new(text: &str, catalog: &'a dyn Catalog, given: &[Option<Type>]) -> Self {
         Self {
             catalog,
+            budget: Budget::of(text),
             parameters: given.to_vec(),
             unfolded: 0,
             fails: None,

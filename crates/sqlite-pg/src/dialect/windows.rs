@@ -182,12 +182,12 @@ impl Translator<'_> {
         targets: &[Target],
     ) -> Translated<(String, Vec<Expr>)> {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
-        for Sorted { mut value, target, tail } in self.sorted(nodes, targets)? {
-            if let Some(place) = target {
-                value.sql = (place + 1).to_string();
+        for mut sorted in self.sorted(nodes, targets)? {
+            if let Some(place) = sorted.target.filter(|_| !sorted.is_by_place()) {
+                sorted.value.sql = (place + 1).to_string();
             }
-            words.push(format!("{}{tail}", value.sql));
-            parts.push(value);
+            words.push(format!("{}{}", sorted.by(&sorted.value.sql), sorted.tail));
+            parts.push(sorted.value);
         }
         Ok((format!(" ORDER BY {}", words.join(", ")), parts))
     }
@@ -209,7 +209,10 @@ impl Translator<'_> {
         let mut by: Vec<Expr> = Vec::new();
         for node in nodes {
             let value = match sorted_target(node, targets)? {
-                Some(place) => targets[place].expr.clone(),
+                Some(place) => {
+                    self.typing.budget.copy(&targets[place].expr)?;
+                    targets[place].expr.clone()
+                }
                 None => {
                     let value = self.expr(node)?;
                     self.typing.settle(value)?
@@ -242,7 +245,10 @@ impl Translator<'_> {
             let inner = by.node.as_deref().ok_or_else(hints::unknown)?;
             let target = sorted_target(inner, targets)?;
             let value = match target {
-                Some(place) => targets[place].expr.clone(),
+                Some(place) => {
+                    self.typing.budget.copy(&targets[place].expr)?;
+                    targets[place].expr.clone()
+                }
                 None => {
                     let value = self.expr(inner)?;
                     self.typing.settle(value)?

@@ -6,26 +6,28 @@ use refrain_grammar::protobuf::{CommonTableExpr, Node, SelectStmt, SetOperation,
 use crate::failure::Failure;
 use crate::types::Type;
 
-use super::scope::{Cte, Scope, Scopes};
+use super::scope::{Cte, Scope, Scoped, Scopes};
 use super::select::{ExpectedColumns, settled, unique};
 use super::sequence_calls::computed_once;
 use super::value::name;
 use super::{Translated, Translator, hints, strings};
 
 impl Translator<'_> {
-    /// Translates WITH, with a blank behind. Pushes a scope with its queries, which the caller has
-    /// to pop.
-    pub(super) fn with_clause(&mut self, with: Option<&WithClause>) -> Translated<Option<String>> {
-        let Some(with) = with else { return Ok(None) };
-        self.scopes.open.push(Scope::default());
-        let made = self.ctes(with);
-        if made.is_err() {
-            self.scopes.open.pop();
-        }
-        made.map(Some)
+    /// Translates WITH, with a blank behind it, and runs `make` for what sees its queries.
+    pub(super) fn behind<T>(
+        &mut self,
+        with: Option<&WithClause>,
+        make: impl FnOnce(&mut Self) -> Translated<T>,
+    ) -> Translated<(Option<String>, T)> {
+        let Some(with) = with else { return Ok((None, make(self)?)) };
+        self.within(Scope::default(), |this| {
+            let words = this.ctes(with)?;
+            Ok((Some(words), make(this)?))
+        })
     }
 
-    fn ctes(&mut self, with: &WithClause) -> Translated<String> {
+    /// Translates the queries of WITH, with a blank behind. From then on the scope has them.
+    pub(super) fn ctes(&mut self, with: &WithClause) -> Translated<String> {
         let mut words = Vec::new();
         if with.recursive
             && let Some(scope) = self.scopes.open.last_mut()
@@ -85,12 +87,9 @@ impl Translator<'_> {
         names: &[String],
     ) -> Translated<Vec<(String, Type)>> {
         let left = select.larg.as_deref().ok_or_else(hints::unknown)?;
-        let with = self.with_clause(select.with_clause.as_ref())?;
-        let made = self.query(left, ExpectedColumns { names, ..ExpectedColumns::default() });
-        if with.is_some() {
-            self.scopes.open.pop();
-        }
-        Ok(made?.columns.iter().map(settled).collect())
+        let place = ExpectedColumns { names, ..ExpectedColumns::default() };
+        let (_, made) = self.behind(select.with_clause.as_ref(), |this| this.query(left, place))?;
+        Ok(made.columns.iter().map(settled).collect())
     }
 }
 

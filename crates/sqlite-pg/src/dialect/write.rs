@@ -12,7 +12,7 @@ use crate::types::Type;
 use super::assignments::{missing, target_column};
 use super::conflict::once;
 use super::schema_names::split;
-use super::scope::{Attribute, Catalog, Scope};
+use super::scope::{Attribute, Catalog, Scope, Scoped};
 use super::select::{ExpectedColumns, Output};
 use super::sequence_calls::takes_numbers;
 use super::sets::written_rows;
@@ -52,25 +52,20 @@ impl Writer<'_, '_> {
         self.behind_with(insert.with_clause.as_ref(), |this| this.insert_into(insert, or))
     }
 
-    /// Translates the WITH of a statement that writes, then the statement, and pops the scope of
-    /// the WITH.
+    /// Translates the WITH of a statement that writes, then the statement.
     pub(super) fn behind_with(
         &mut self,
         with: Option<&WithClause>,
         make: impl FnOnce(&mut Self) -> Translated<Written>,
     ) -> Translated<Written> {
-        let with = self.translator.with_clause(with)?;
-        let made = make(self);
-        if with.is_some() {
-            self.translator.scopes.open.pop();
-        }
-        let mut made = made?;
-        if let Some(with) = with {
-            made.sql = format!("{with}{}", made.sql);
+        let Some(with) = with else { return make(self) };
+        self.within(Scope::default(), |this| {
+            let words = this.translator.ctes(with)?;
+            let Written { sql, columns } = make(this)?;
             // The rows may read the queries of WITH.
-            self.target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
-        }
-        Ok(made)
+            this.target.iter_mut().for_each(|target| target.verb = WriteVerb::Update);
+            Ok(Written { sql: format!("{words}{sql}"), columns })
+        })
     }
 
     fn insert_into(&mut self, insert: &InsertStmt, or: &str) -> Translated<Written> {
@@ -164,31 +159,21 @@ impl Writer<'_, '_> {
         // SQLite has no DEFAULT among values: a column that is DEFAULT in every row is left out.
         let default: Vec<bool> =
             (0..width).map(|index| lists.iter().all(|list| is_default(&list[index]))).collect();
-        self.translator.scopes.open.push(Scope::default());
-        let mut rows = Vec::new();
-        for list in lists {
-            let mut row = Vec::new();
-            for (index, node) in list.iter().enumerate() {
-                if default[index] {
-                    continue;
+        let row = |this: &mut Self, list: &[Node]| {
+            let given = list.iter().zip(&default).zip(&*columns).filter(|((_, left), _)| !**left);
+            let value = |((node, _), column): ((&Node, _), &Attribute)| match is_default(node) {
+                true => {
+                    let value = left_to_default(column, &into.table)?;
+                    this.translator.typing.budget.take(value.sql.len())?;
+                    Ok(value)
                 }
-                let value = match is_default(node) {
-                    true => {
-                        left_to_default(&columns[index], &into.table).map_err(NotTranslated::from)
-                    }
-                    false => self.given_value(node, &columns[index], &into.table),
-                };
-                match value {
-                    Ok(value) => row.push(value),
-                    Err(stop) => {
-                        self.translator.scopes.open.pop();
-                        return Err(stop);
-                    }
-                }
-            }
-            rows.push(row);
-        }
-        self.translator.scopes.open.pop();
+                false => this.given_value(node, column, &into.table),
+            };
+            given.map(value).collect::<Translated<Vec<Expr>>>()
+        };
+        let rows = self.within(Scope::default(), |this| {
+            lists.iter().map(|list| row(this, list)).collect::<Translated<Vec<_>>>()
+        })?;
         let mut kept = default.iter();
         columns.retain(|_| !kept.next().copied().unwrap_or(false));
         if !columns.is_empty() {
@@ -252,7 +237,7 @@ impl Writer<'_, '_> {
 
     /// Translates a value among VALUES, and converts it to its column's type.
     fn given_value(&mut self, node: &Node, to: &Attribute, table: &str) -> Translated<Expr> {
-        if let Some(bound) = self.literals.bind(self.translator.basis.text, node, to) {
+        if let Some(bound) = self.literals.bind(self.translator.basis, node, to) {
             return Ok(bound);
         }
         let value = self.value_for(node, to.is)?;
@@ -273,10 +258,10 @@ impl Writer<'_, '_> {
         if !returning.options.is_empty() {
             return Err(hints::refuse("RETURNING WITH").into());
         }
-        self.translator.scopes.open.push(Scope::of_table(&into.alias, &into.attributes));
-        let targets = self.translator.targets(&returning.exprs, ExpectedColumns::default());
-        self.translator.scopes.open.pop();
-        let targets = targets?;
+        let scope = Scope::of_table(&into.alias, &into.attributes);
+        let place = ExpectedColumns::default();
+        let targets =
+            self.within(scope, |this| this.translator.targets(&returning.exprs, place))?;
         if targets.iter().any(|target| target.expr.aggregate) {
             return Err(hints::aggregate("RETURNING").into());
         }

@@ -8,6 +8,7 @@ mod catalog;
 mod client;
 mod compiles;
 mod dialect;
+mod enums;
 mod json;
 mod keys;
 mod killed;

@@ -12,7 +12,6 @@ pub(in crate::catalog) const RELATIONS: &[EmptyRelation] = &[
          tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2vector, tgargs bytea, \
          tgqual text, tgoldtable name, tgnewtable name",
     ),
-    ("pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name"),
     (
         "pg_range",
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \

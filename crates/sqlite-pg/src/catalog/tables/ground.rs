@@ -11,7 +11,14 @@ pub(super) const RELATIONS: &[Relation] = &[
          +name, refrain_schema(name), refrain_namespace(refrain_schema(name)) FROM sqlite_schema \
          WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL AND name NOT LIKE \
          'sqlite\\_%' ESCAPE '\\' AND NOT instr(sql, '/*refrain sequence ') AND NOT instr(sql, \
-         '/*refrain schema*/')",
+         '/*refrain schema*/') AND NOT instr(sql, '/*refrain enum ')",
+    ),
+    (
+        "refrain_enum",
+        "oid oid, typname text, namespace oid, schema text, labels text",
+        "SELECT v ->> 0, refrain_own_name(name), refrain_namespace(refrain_schema(name)), \
+         refrain_schema(name), v -> 1 FROM (SELECT +name AS name, refrain_enum_definition(name, \
+         sql) AS v FROM sqlite_schema WHERE type = 'table' AND instr(sql, '/*refrain enum '))",
     ),
     (
         "refrain_column",
@@ -83,9 +90,9 @@ pub(super) const RELATIONS: &[Relation] = &[
          text, name text, start int8, increment int8, minimum int8, maximum int8, cache int8, \
          cycle bool, full text, schema text, namespace oid, table_full text",
         "SELECT 300000000 + o.oid * 1000, o.oid, o.name, c.attname, c.attnum, c.atttypid, \
-         c.given, refrain_own_name(refrain_sequence_name(o.full, c.attname)), 1, 1, 1, CASE \
+         c.given, refrain_own_name(refrain_sequence_name(o.sql, o.full, c.attname)), 1, 1, 1, CASE \
          c.atttypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END, 1, 0, \
-         refrain_sequence_name(o.full, c.attname), o.schema, o.namespace, o.full FROM \
+         refrain_sequence_name(o.sql, o.full, c.attname), o.schema, o.namespace, o.full FROM \
          refrain_column c, refrain_object o WHERE o.oid = c.attrelid AND c.given IN ('n', 'a', \
          'd') UNION ALL SELECT q.oid, t.oid, t.name, c.attname, c.attnum, q.v ->> 0, 's', \
          refrain_own_name(q.name), q.v ->> 1, q.v ->> 2, q.v ->> 3, q.v ->> 4, q.v ->> 5, q.v ->> \
@@ -134,8 +141,10 @@ pub(super) const RELATIONS: &[Relation] = &[
     (
         "refrain_type",
         "oid oid, typname text, typlen int4, typelem oid, typarray oid, category text, typbyval \
-         bool, typalign text, typstorage text, typcollation oid",
+         bool, typalign text, typstorage text, typcollation oid, namespace oid, schema text, kind \
+         text",
         "SELECT value ->> 0, value ->> 2, value ->> 1, value ->> 3, value ->> 4, CASE WHEN value \
+         ->> 6 = 'e' THEN 'E' WHEN value \
          ->> 3 AND value ->> 0 <> 19 THEN 'A' WHEN value ->> 0 = 16 THEN 'B' WHEN value ->> 0 IN \
          (20, 21, 23, 26, 24, 2202, 2205, 2206, 4089, 700, 701, 1700) THEN 'N' WHEN value ->> 0 IN \
          (19, 25, 1042, 1043) THEN 'S' WHEN value ->> 0 IN (1082, 1083, 1114, 1184) THEN 'D' WHEN \
@@ -144,6 +153,7 @@ pub(super) const RELATIONS: &[Relation] = &[
          THEN 's' WHEN 8 THEN 'd' ELSE iif(value ->> 0 IN (18, 19, 705, 2950), 'c', 'i') END, CASE \
          WHEN value ->> 1 = -1 THEN iif(value ->> 0 = 1700, 'm', 'x') ELSE 'p' END, CASE WHEN \
          value ->> 0 IN (25, 1042, 1043, 1009, 1014, 1015) THEN 100 WHEN value ->> 0 IN (19, 1003) \
-         THEN 950 ELSE 0 END FROM json_each(refrain_types())",
+         THEN 950 ELSE 0 END, refrain_namespace(value ->> 5), value ->> 5, value ->> 6 FROM \
+         json_each(refrain_types())",
     ),
 ];

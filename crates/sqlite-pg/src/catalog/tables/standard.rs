@@ -57,10 +57,12 @@ pub(super) const RELATIONS: &[Relation] = &[
          is_generated varchar, generation_expression varchar, is_updatable varchar",
         "SELECT current_database(), o.schema, o.name, c.attname, c.attnum, iif(c.given = 'n', \
          'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
-         refrain_identifier(refrain_own_name(refrain_sequence_name(o.full, c.attname))) || \
+         refrain_identifier(refrain_own_name(refrain_sequence_name(o.sql, o.full, c.attname))) || \
          '''::regclass)', \
          refrain_default(c.adbin, c.atttypid)), iif(c.attnotnull, 'NO', 'YES'), \
-         iif(format_type(c.atttypid, NULL) LIKE '%[]', 'ARRAY', format_type(c.atttypid, NULL)), \
+         CASE WHEN format_type(c.atttypid, NULL) LIKE '%[]' THEN 'ARRAY' WHEN \
+         refrain_type_name(c.atttypid) IS NOT NULL THEN 'USER-DEFINED' ELSE \
+         format_type(c.atttypid, NULL) END, \
          iif(c.atttypid IN (1083, 1114, 1184), NULL, \
          refrain_limit(c.declared)), CASE WHEN c.atttypid IN (25, \
          1042, 1043) THEN coalesce(refrain_limit(c.declared) * 4, 1073741824) END, CASE \
@@ -69,11 +71,12 @@ pub(super) const RELATIONS: &[Relation] = &[
          21, 23), 0, NULL), CASE WHEN c.atttypid IN (1083, 1114, 1184) THEN \
          coalesce(refrain_limit(c.declared), 6) WHEN c.atttypid = \
          1082 THEN 0 END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-         current_database(), 'pg_catalog', (SELECT value ->> 2 FROM json_each(refrain_types()) \
-         WHERE value ->> 0 = c.atttypid), NULL, NULL, NULL, NULL, c.attnum || '', 'NO', \
-         iif(c.given IN ('a', 'd'), 'YES', 'NO'), CASE c.given WHEN 'a' THEN 'ALWAYS' WHEN 'd' \
-         THEN 'BY DEFAULT' END, iif(c.given IN ('a', 'd'), '1', NULL), iif(c.given IN ('a', 'd'), \
-         '1', NULL), CASE WHEN c.given IN ('a', 'd') THEN CASE c.atttypid WHEN 21 THEN '32767' \
+         current_database(), (SELECT schema FROM refrain_type WHERE oid = c.atttypid), (SELECT \
+         typname FROM refrain_type WHERE oid = c.atttypid), NULL, NULL, NULL, NULL, c.attnum || \
+         '', 'NO', iif(c.given IN ('a', 'd'), 'YES', 'NO'), CASE c.given WHEN 'a' THEN 'ALWAYS' \
+         WHEN 'd' THEN 'BY DEFAULT' END, iif(c.given IN ('a', 'd'), '1', NULL), iif(c.given \
+         IN ('a', 'd'), '1', NULL), CASE WHEN c.given IN ('a', 'd') THEN CASE c.atttypid WHEN 21 \
+         THEN '32767' \
          WHEN 23 THEN '2147483647' ELSE '9223372036854775807' END END, iif(c.given IN ('a', 'd'), \
          '1', NULL), 'NO', iif(c.hidden > 1, 'ALWAYS', 'NEVER'), CASE WHEN c.hidden > 1 THEN \
          refrain_generated(o.sql, c.attname) END, iif(o.type = 'table' OR refrain_view(o.sql, \

@@ -54,7 +54,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         "oid oid, adrelid oid, adnum int2, adbin text",
         "SELECT attrelid * 1000 + attnum, attrelid, attnum, CASE WHEN given = 'n' THEN \
          'nextval(''' || iif(o.schema = 'public', '', refrain_identifier(o.schema) || '.') || \
-         refrain_identifier(refrain_own_name(refrain_sequence_name(o.full, attname))) || \
+         refrain_identifier(refrain_own_name(refrain_sequence_name(o.sql, o.full, attname))) || \
          '''::regclass)' ELSE refrain_default(adbin, atttypid) END FROM refrain_column JOIN \
          refrain_object o ON o.oid = attrelid WHERE adbin IS NOT NULL OR given = 'n'",
     ),
@@ -74,11 +74,17 @@ pub(super) const RELATIONS: &[Relation] = &[
          regproc, typanalyze regproc, typalign char, typstorage char, typnotnull bool, \
          typbasetype oid, typtypmod int4, typndims int4, typcollation oid, typdefaultbin text, \
          typdefault text, typacl _aclitem",
-        "SELECT oid, typname, 11, 10, typlen, typbyval, iif(oid = 2278, 'p', 'b'), category, oid \
+        "SELECT oid, typname, namespace, 10, typlen, typbyval, kind, category, oid \
          IN (16, 25, 26, 701, 1184), 1, ',', 0, 0, typelem, typarray, 100000 + f, 200000 + f, \
          300000 + f, 400000 + f, 0, 0, 0, typalign, typstorage, 0, 0, -1, 0, typcollation, \
-         NULL, NULL, NULL FROM (SELECT *, iif(category = 'A' AND oid NOT IN (22, 30), 1009, oid) \
-         AS f FROM refrain_type)",
+         NULL, NULL, NULL FROM (SELECT *, CASE WHEN kind = 'e' THEN 3500 WHEN category = 'A' \
+         AND oid NOT IN (22, 30) THEN 1009 ELSE oid END AS f FROM refrain_type)",
+    ),
+    (
+        "pg_enum",
+        "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
+        "SELECT e.oid + 2 + j.key, e.oid, CAST(j.key + 1 AS REAL), j.value FROM refrain_enum e, \
+         json_each(e.labels) j",
     ),
     (
         "pg_index",

@@ -1,0 +1,329 @@
+//! CREATE TYPE … AS ENUM, and the changes of such a type.
+//!
+//! A type is a table without rows, whose CREATE statement has its labels
+//! ([`EnumType`]). A value is stored as its label, so a new name of a label is written into the
+//! rows.
+
+use std::collections::BTreeMap;
+
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{
+    AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
+};
+
+use crate::enums::EnumType;
+use crate::failure::{Failure, state};
+use crate::types::Type;
+
+use super::defaults::without_default;
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::schema_names::{beside, of_sqlite, split};
+use super::scope::{Attribute, Catalog};
+use super::value::{name, text_literal};
+use super::{Translated, hints, strings};
+
+/// The column of the table of an enum, whose definition has the labels.
+const COLUMN: &str = "label";
+/// The most bytes of a label (`NAMEDATALEN` of the server).
+const LABEL_BYTES_MAX: usize = 63;
+/// The first OID of an enum, and the distance of one to the next: the numbers between are those of
+/// the type of its arrays and of its labels.
+const FIRST_OID: u32 = 1_000_000_000;
+const OIDS_EACH: u32 = 1024;
+/// The number of OIDs among which the name of an enum chooses.
+const OIDS: u32 = 1_000_000;
+
+impl Edits<'_> {
+    pub(super) fn create_enum(&mut self, it: &CreateEnumStmt) -> Translated<String> {
+        let called = named(&strings(&it.type_name))?;
+        let catalog = self.basis.catalog;
+        let (schema, own) = split(catalog, &called);
+        if own.contains('.') || Type::catalog_named(own).is_some() && schema.is_empty() {
+            return Err(hints::refuse("CREATE TYPE").into());
+        }
+        is_new(catalog, &called)?;
+        let labels = strings(&it.vals);
+        for (place, label) in labels.iter().enumerate() {
+            fits(label)?;
+            if labels[..place].contains(label) {
+                let message = "duplicate key value violates unique constraint \
+                               \"pg_enum_typid_label_index\"";
+                let detail = format!("The label \"{label}\" stands twice.");
+                return Err(Failure::new("23505", message).detail(detail).into());
+            }
+        }
+        let mark = EnumType::new(&called, free_oid(catalog, &called), labels).mark();
+        Ok(format!("CREATE TABLE {} ({} {mark} TEXT)", name(&called), name(COLUMN)))
+    }
+
+    /// Translates ALTER TYPE … ADD VALUE and RENAME VALUE.
+    pub(super) fn alter_enum(&mut self, it: &AlterEnumStmt) -> Translated<String> {
+        let old = existing(self.basis.catalog, &strings(&it.type_name))?;
+        fits(&it.new_val)?;
+        let place_of = |label: &str| {
+            let place = old.labels().iter().position(|known| known == label);
+            place.ok_or_else(|| {
+                let message = format!("\"{label}\" is not an existing enum label");
+                Failure::new(state::BAD_PARAMETER_VALUE, message)
+            })
+        };
+        let renamed = if it.old_val.is_empty() { None } else { Some(place_of(&it.old_val)?) };
+        if old.labels().contains(&it.new_val) {
+            if it.skip_if_new_val_exists {
+                return Ok(NOTHING.to_owned());
+            }
+            let message = format!("enum label \"{}\" already exists", it.new_val);
+            return Err(Failure::new("42710", message).into());
+        }
+        // Their SQL has the places of the old labels.
+        let has_labels = self.basis.catalog.with_text(old.named_labels().trim_end());
+        if !has_labels.is_empty() {
+            return Err(hints::refuse("ALTER TYPE").into());
+        }
+        let mut labels = old.labels().to_vec();
+        match renamed {
+            Some(place) => {
+                labels[place].clone_from(&it.new_val);
+                self.rename_label(old, &it.old_val, &it.new_val)?;
+            }
+            None => {
+                let place = match it.new_val_neighbor.as_str() {
+                    "" => labels.len(),
+                    neighbor => place_of(neighbor)? + usize::from(it.new_val_is_after),
+                };
+                labels.insert(place, it.new_val.clone());
+            }
+        }
+        let column = COLUMN.to_owned();
+        let (from, to) = (vec![old.mark()], old.with_labels(labels).mark());
+        let change = SchemaChange::Column { column, from, to };
+        self.edit_of(old.called(), change);
+        Ok(format!("DELETE FROM {} WHERE 0", name(old.called())))
+    }
+
+    /// Gives a table a new definition.
+    fn edit_of(&mut self, table: &str, change: SchemaChange) {
+        let refusal = hints::refuse("ALTER TYPE");
+        let edit = SchemaEdit::of(table, &name(table), change, None, refusal);
+        self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
+    }
+
+    /// Writes a new name of a label into the rows and the defaults.
+    fn rename_label(&mut self, of: EnumType, old: &str, new: &str) -> Translated<()> {
+        let catalog = self.basis.catalog;
+        let (old, new) = (text_literal(old), text_literal(new));
+        let mut definitions = BTreeMap::new();
+        for (table, column) in catalog.columns_of_enum(of) {
+            let called = name(&column.name);
+            let definition = || catalog.definition(&table).unwrap_or_default();
+            let sql = definitions.entry(table.clone()).or_insert_with(definition);
+            if column.default.as_ref() == Some(&old)
+                && let Some(SchemaChange::Column { column, from, .. }) = without_default(&column)
+            {
+                let change = SchemaChange::Column { column, from, to: format!(" DEFAULT ({new})") };
+                if let Some(changed) = change.apply(sql) {
+                    *sql = changed;
+                }
+                self.edit_of(&table, change);
+            }
+            let table = name(&table);
+            let update = match column.is {
+                Type::Enum(_) => {
+                    format!("UPDATE {table} SET {called} = {new} WHERE {called} = {old}")
+                }
+                _ => format!(
+                    "UPDATE {table} SET {called} = (SELECT json_group_array(iif(value = {old}, \
+                     {new}, value) ORDER BY key) FROM json_each({called})) \
+                     WHERE {old} IN (SELECT value FROM json_each({called}))"
+                ),
+            };
+            self.follow_ups.push(FollowUp::Sqlite(update));
+        }
+        let named = |sql: &String| sql.contains(&old);
+        let is_named = |(table, sql): (&String, &String)| {
+            named(sql) || catalog.dependents(table).iter().any(named)
+        };
+        match definitions.iter().any(is_named) {
+            true => Err(hints::refuse("ALTER TYPE").into()),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn rename_type(&mut self, rename: &RenameStmt) -> Translated<String> {
+        let catalog = self.basis.catalog;
+        let names = match rename.object.as_ref().and_then(|node| node.node.as_ref()) {
+            Some(NodeEnum::List(list)) => strings(&list.items),
+            _ => Vec::new(),
+        };
+        let old = existing(catalog, &names)?;
+        let to = beside(catalog, old.called(), &rename.newname);
+        let own = split(catalog, &to).1;
+        if own.contains('.') || Type::catalog_named(own).is_some() && own == to {
+            return Err(hints::refuse("ALTER TYPE").into());
+        }
+        is_new(catalog, &to)?;
+        Ok(format!("ALTER TABLE {} RENAME TO {}", name(old.called()), name(&to)))
+    }
+
+    /// Translates DROP TYPE. With CASCADE the columns of the type and the views that have it go
+    /// first.
+    pub(super) fn drop_types(&mut self, drop: &DropStmt) -> Translated<String> {
+        let catalog = self.basis.catalog;
+        let cascade = drop.behavior() == DropBehavior::DropCascade;
+        let mut all = Vec::new();
+        for node in &drop.objects {
+            match existing(catalog, &type_names(node)) {
+                Err(failure) if drop.missing_ok && failure.sqlstate == state::NO_OBJECT => {}
+                Err(Failure { sqlstate: "42809", .. }) => {
+                    return Err(required(catalog, &type_names(node)).into());
+                }
+                found => all.push(found?),
+            }
+        }
+        let mut first = Vec::new();
+        for of in &all {
+            let columns = catalog.columns_of_enum(*of);
+            let views = readers(catalog, *of, &columns);
+            if columns.is_empty() && views.is_empty() {
+                continue;
+            }
+            if !cascade {
+                return Err(needed(catalog, *of, &columns, &views).into());
+            }
+            first.extend(
+                views.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view))),
+            );
+            first.extend(columns.iter().map(|(table, column)| {
+                format!("ALTER TABLE {} DROP COLUMN {}", name(table), name(&column.name))
+            }));
+        }
+        let drop = |of: &EnumType| format!("DROP TABLE {}", name(of.called()));
+        if !first.is_empty() {
+            first.extend(all.iter().map(|of| format!("DROP TYPE {}", name(of.called()))));
+            return self.sequence(first);
+        }
+        let Some((last, others)) = all.split_last() else { return Ok(NOTHING.to_owned()) };
+        self.follow_ups.extend(others.iter().map(|of| FollowUp::Sqlite(drop(of))));
+        Ok(drop(last))
+    }
+}
+
+/// Returns the name of a type in the file.
+fn named(names: &[String]) -> Result<String, Failure> {
+    match names {
+        [only] => Ok(only.clone()),
+        [schema, only] if of_sqlite(schema)? == Some("main") => Ok(only.clone()),
+        _ => Err(hints::refuse("CREATE TYPE")),
+    }
+}
+
+/// Returns the enum of this name.
+///
+/// # Errors
+/// 42704 if there is no such type, 42809 if it is no enum.
+fn existing(catalog: &dyn Catalog, names: &[String]) -> Result<EnumType, Failure> {
+    let built_in = match names {
+        [only] => Type::catalog_named(only),
+        [schema, only] if schema == "pg_catalog" => Type::catalog_named(only),
+        _ => None,
+    };
+    if let Some(is) = built_in {
+        return Err(Failure::new("42809", format!("{} is not an enum", is.name())));
+    }
+    let called = named(names)?;
+    if let Some(of) = catalog.enum_named(&called) {
+        return Ok(of);
+    }
+    if catalog.table(None, &called).is_some() {
+        return Err(Failure::new("42809", format!("{called} is not an enum")));
+    }
+    let message = format!("type \"{}\" does not exist", names.join("."));
+    Err(Failure::new(state::NO_OBJECT, message))
+}
+
+/// Returns 2BP01: a type that is no enum cannot be dropped.
+fn required(catalog: &dyn Catalog, names: &[String]) -> Failure {
+    let called = names.last().map(String::as_str).unwrap_or_default();
+    let built_in = Type::catalog_named(called);
+    if built_in.is_none() && catalog.table(None, called).is_some() {
+        let message = format!("cannot drop type {called} because table {called} requires it");
+        let hint = format!("You can drop table {called} instead.");
+        return Failure::new("2BP01", message).hint(hint);
+    }
+    let shown = built_in.map_or("", Type::name);
+    let message = format!("cannot drop type {shown} because it is required by the database system");
+    Failure::new("2BP01", message)
+}
+
+/// Returns the names in a node of DROP TYPE.
+fn type_names(node: &Node) -> Vec<String> {
+    match &node.node {
+        Some(NodeEnum::TypeName(it)) if it.array_bounds.is_empty() => strings(&it.names),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the views that have an enum: in a column of their own, or in a column of a table.
+fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[(String, Attribute)]) -> Vec<String> {
+    let mut all = catalog.with_text(of.named_labels().trim_end());
+    all.extend(catalog.with_text(&of.word(false)));
+    all.retain(|called| !columns.iter().any(|(table, _)| table == called));
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Returns 2BP01: columns or views need an enum.
+fn needed(
+    catalog: &dyn Catalog,
+    of: EnumType,
+    columns: &[(String, Attribute)],
+    views: &[String],
+) -> Failure {
+    let shown = |called: &str| split(catalog, called).1.to_owned();
+    let mut lines = Vec::new();
+    for (table, column) in columns {
+        let (table, is) = (shown(table), column.is.name());
+        lines.push(format!("column {} of table {table} depends on type {is}", column.name));
+    }
+    for view in views {
+        let view = shown(view);
+        lines.push(format!("view {view} depends on type {}", of.name()));
+    }
+    let message = format!("cannot drop type {} because other objects depend on it", of.name());
+    Failure::new("2BP01", message)
+        .detail(lines.join("\n"))
+        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// Checks that no type has this name. A table or a view has a type of its name too.
+fn is_new(catalog: &dyn Catalog, called: &str) -> Result<(), Failure> {
+    if catalog.enum_named(called).is_none() && !catalog.is_taken(called) {
+        return Ok(());
+    }
+    let message = format!("type \"{}\" already exists", split(catalog, called).1);
+    Err(Failure::new("42710", message))
+}
+
+/// Checks the length of a label.
+fn fits(label: &str) -> Result<(), Failure> {
+    if label.len() <= LABEL_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("invalid enum label \"{label}\"");
+    let detail = format!("Labels must be {LABEL_BYTES_MAX} bytes or less.");
+    Err(Failure::new("42602", message).detail(detail))
+}
+
+/// Chooses an OID by the name of an enum, so that a file that is made again has the same OIDs.
+fn free_oid(catalog: &dyn Catalog, called: &str) -> u32 {
+    // FNV-1a: the same in each process.
+    let hashed = called
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mut oid = FIRST_OID + hashed % OIDS * OIDS_EACH;
+    while catalog.enum_of(oid).is_some() {
+        oid += OIDS_EACH;
+    }
+    oid
+}

@@ -1,0 +1,307 @@
+//! Types that CREATE TYPE … AS ENUM has made.
+//!
+//! Such a type is a table without rows, whose CREATE statement has the OID and the labels in a
+//! comment. A value is stored as its label, so the file can be read without Refrain; the order of
+//! the labels is written into the SQL of each comparison (`docs/decisions/0129`).
+//!
+//! A definition that was read once is kept until the process ends: [`Type`](crate::types::Type) is
+//! copied from one part of a translation to the next, and its names stand in errors. A definition
+//! that is read again is the same one, so what is kept grows with the changes of types alone.
+
+use std::fmt::{self, Debug, Formatter};
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use crate::failure::{Failure, state};
+use crate::sql_text::identifier;
+
+/// The beginning of the comment that makes a table an enum.
+pub(crate) const MARK: &str = "/*refrain enum ";
+/// The beginning of the declaration of a column of an enum, before its OID.
+const DECLARED: &str = "ENUM TEXT(";
+/// The beginning of the declaration of a column of arrays of an enum.
+const DECLARED_ARRAY: &str = "_ENUM TEXT(";
+
+/// A definition: a name, and labels in their order.
+#[derive(PartialEq, Eq)]
+struct Definition {
+    oid: u32,
+    /// Its name in the file, with its schema in front.
+    called: String,
+    /// Its name as the server prints it.
+    name: String,
+    /// The name of the type of its arrays.
+    array_name: String,
+    labels: Vec<String>,
+}
+
+/// An enum. Two are the same type if they have the same OID, even if one has more labels.
+#[derive(Clone, Copy)]
+pub(crate) struct EnumType(&'static Definition);
+
+/// The beginning of the word for a column of a view, before the OID.
+const WORD: &str = "enum=";
+
+/// The function that converts a text to a label.
+pub(crate) const LABEL: &str = "refrain_label";
+
+/// The definitions that were read so far.
+static KEPT: Mutex<Vec<&'static Definition>> = Mutex::new(Vec::new());
+
+impl PartialEq for EnumType {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.oid == other.0.oid
+    }
+}
+
+impl Eq for EnumType {}
+
+impl Hash for EnumType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.oid.hash(state);
+    }
+}
+
+impl Debug for EnumType {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ({})", self.0.called, self.words())
+    }
+}
+
+impl EnumType {
+    /// Returns the enum of this name, with its labels in their order.
+    pub(crate) fn new(called: &str, oid: u32, labels: Vec<String>) -> Self {
+        let name = match called.split_once('.') {
+            Some((schema, own)) => format!("{}.{}", identifier(schema), identifier(own)),
+            None => identifier(called),
+        };
+        let (called, array_name) = (called.to_owned(), format!("{name}[]"));
+        let made = Definition { oid, called, name, array_name, labels };
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.iter().find(|known| ***known == made) {
+            Some(known) => Self(known),
+            None => {
+                let made: &'static Definition = Box::leak(Box::new(made));
+                kept.push(made);
+                Self(made)
+            }
+        }
+    }
+
+    /// Reads an enum from the CREATE statement of its table; none if the table is no enum.
+    pub(crate) fn read(called: &str, sql: &str) -> Option<Self> {
+        let (_, rest) = sql.split_once(MARK)?;
+        Self::of_words(called, rest.split_once("*/")?.0)
+    }
+
+    /// Reads the OID and the labels, as [`EnumType::words`] writes them.
+    pub(crate) fn of_words(called: &str, words: &str) -> Option<Self> {
+        let (oid, mut rest) = words.split_once(' ').unwrap_or((words, ""));
+        let mut labels = Vec::new();
+        while let Some(inside) = rest.strip_prefix('\'') {
+            let (label, behind) = inside.split_once('\'')?;
+            labels.push(unescaped(label));
+            rest = behind.strip_prefix(',').unwrap_or(behind);
+        }
+        Some(Self::new(called, oid.parse().ok()?, labels))
+    }
+
+    /// Writes the OID and the labels. The text has no `*/`, no `$`, and quotes only around labels.
+    pub(crate) fn words(self) -> String {
+        let labels: Vec<String> =
+            self.0.labels.iter().map(|label| format!("'{}'", escaped(label))).collect();
+        format!("{} {}", self.0.oid, labels.join(","))
+    }
+
+    /// Writes the comment that makes a table this enum.
+    pub(crate) fn mark(self) -> String {
+        format!("{MARK}{}*/", self.words())
+    }
+
+    /// Returns the same enum with other labels.
+    pub(crate) fn with_labels(self, labels: Vec<String>) -> Self {
+        Self::new(&self.0.called, self.0.oid, labels)
+    }
+
+    /// True if it has the same name and the same labels in the same order.
+    pub(crate) fn is_unchanged(self, other: Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+
+    pub(crate) fn oid(self) -> u32 {
+        self.0.oid
+    }
+
+    /// Returns the OID of the type of its arrays.
+    pub(crate) fn array_oid(self) -> u32 {
+        self.0.oid + 1
+    }
+
+    /// Returns its name in the file.
+    pub(crate) fn called(self) -> &'static str {
+        &self.0.called
+    }
+
+    /// Returns its name without its schema.
+    pub(crate) fn own_name(self) -> &'static str {
+        self.0.called.split_once('.').map_or(&self.0.called, |(_, own)| own)
+    }
+
+    /// Returns its schema.
+    pub(crate) fn schema(self) -> &'static str {
+        self.0.called.split_once('.').map_or("public", |(schema, _)| schema)
+    }
+
+    /// Returns its name as the server prints it.
+    pub(crate) fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    pub(crate) fn array_name(self) -> &'static str {
+        &self.0.array_name
+    }
+
+    pub(crate) fn labels(self) -> &'static [String] {
+        &self.0.labels
+    }
+
+    /// Returns the declaration of a column: [`declared_oid`] reads it.
+    pub(crate) fn declaration(self, array: bool) -> String {
+        format!("{}{})", if array { DECLARED_ARRAY } else { DECLARED }, self.0.oid)
+    }
+
+    /// Returns the word for a column of a view: [`word_oid`] reads it.
+    pub(crate) fn word(self, array: bool) -> String {
+        format!("{}{WORD}{}", if array { "_" } else { "" }, self.0.oid)
+    }
+
+    /// Writes the place of a value among the labels, by which values are ordered.
+    pub(crate) fn place(self, sql: &str) -> String {
+        self.chosen(sql, |place, label| format!("{label} THEN {place}"))
+    }
+
+    /// Writes the label at a place.
+    pub(crate) fn label_at(self, sql: &str) -> String {
+        self.chosen(sql, |place, label| format!("{place} THEN {label}"))
+    }
+
+    fn chosen(self, sql: &str, one: impl Fn(usize, &str) -> String) -> String {
+        let label = |label: &String| format!("'{}'", label.replace('\'', "''"));
+        let mut all = String::new();
+        for (place, text) in self.0.labels.iter().map(label).enumerate() {
+            all.push_str(" WHEN ");
+            all.push_str(&one(place + 1, &text));
+        }
+        // CASE needs one part at least.
+        let all = if all.is_empty() { " WHEN NULL THEN NULL".to_owned() } else { all };
+        format!("(CASE {}{sql}{all} END)", self.named_labels())
+    }
+
+    /// Writes the comment of SQL that has the labels.
+    pub(crate) fn named_labels(self) -> String {
+        format!("/*labels of {}*/ ", self.0.oid)
+    }
+
+    /// Writes the conversion of a text: an error for one that is no label. `$` stands for the text.
+    pub(crate) fn of_text(self) -> String {
+        let words = format!("'{}'", self.words().replace('\'', "''"));
+        let called = format!("'{}'", escaped(&self.0.called));
+        format!("{LABEL}({}{words}, {called}, $)", self.named_labels())
+    }
+
+    /// Returns the enum of a call of [`LABEL`].
+    pub(crate) fn of_call(words: &str, called: &str) -> Option<Self> {
+        Self::of_words(&unescaped(called), words)
+    }
+
+    /// Returns a text that is a label.
+    ///
+    /// # Errors
+    /// 22P02.
+    pub(crate) fn label(self, text: &str) -> Result<&str, Failure> {
+        if self.0.labels.iter().any(|known| known == text) {
+            return Ok(text);
+        }
+        let message = format!("invalid input value for enum {}: \"{text}\"", self.0.name);
+        Err(Failure::new(state::BAD_TEXT, message))
+    }
+}
+
+/// Returns the name of the enum of whose arrays a name is the type's: `_mood` is that of `mood`.
+pub(crate) fn element_name(called: &str) -> Option<String> {
+    match called.split_once('.') {
+        Some((schema, own)) => Some(format!("{schema}.{}", own.strip_prefix('_')?)),
+        None => called.strip_prefix('_').map(str::to_owned),
+    }
+}
+
+/// Returns the OID of the enum in the word for a column of a view, and whether its values are
+/// arrays.
+pub(crate) fn word_oid(word: &str) -> Option<(u32, bool)> {
+    let plain = word.strip_prefix('_');
+    let oid = plain.unwrap_or(word).strip_prefix(WORD)?.parse().ok()?;
+    Some((oid, plain.is_some()))
+}
+
+/// Returns the OID of the enum in the declaration of a column, and whether its values are arrays.
+pub(crate) fn declared_oid(declaration: &str) -> Option<(u32, bool)> {
+    let of = |start| declaration.strip_prefix(start)?.strip_suffix(')')?.parse().ok();
+    of(DECLARED).map(|oid| (oid, false)).or_else(|| Some((of(DECLARED_ARRAY)?, true)))
+}
+
+/// Letters that a comment, the SQL of a conversion, or a label in quotes cannot have.
+const ESCAPED: [(char, &str); 4] = [('\\', "\\\\"), ('/', "\\s"), ('$', "\\d"), ('\'', "\\q")];
+
+fn escaped(label: &str) -> String {
+    let mut made = String::new();
+    for letter in label.chars() {
+        match ESCAPED.iter().find(|(known, _)| *known == letter) {
+            Some((_, word)) => made.push_str(word),
+            None => made.push(letter),
+        }
+    }
+    made
+}
+
+fn unescaped(text: &str) -> String {
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some(letter) = rest.chars().next() {
+        let known = ESCAPED.iter().find(|(_, word)| rest.starts_with(word));
+        let (meant, length) =
+            known.map_or((letter, letter.len_utf8()), |(meant, word)| (*meant, word.len()));
+        made.push(meant);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_read_as_they_are_written() {
+        let labels =
+            ["sad", "it's", "*/", "a,b", "$1\\s", "", "\u{e4}"].map(str::to_owned).to_vec();
+        let made = EnumType::new("app.mood", 1_000_448, labels.clone());
+        let sql = format!("CREATE TABLE \"app.mood\" (\"label\" {} TEXT)", made.mark());
+        let read = EnumType::read("app.mood", &sql).expect("an enum");
+        assert!(read.is_unchanged(made));
+        assert_eq!(read.labels(), labels);
+        assert!(!made.words().contains('$'), "{made:?}");
+        let longer = made.with_labels(vec!["sad".to_owned()]);
+        assert!(longer == made && !longer.is_unchanged(made));
+        assert_eq!(longer.place("x"), "(CASE /*labels of 1000448*/ x WHEN 'sad' THEN 1 END)");
+        assert_eq!(longer.label_at("x"), "(CASE /*labels of 1000448*/ x WHEN 1 THEN 'sad' END)");
+        let none = made.with_labels(Vec::new());
+        assert!(
+            EnumType::of_words("app.mood", &none.words()).is_some_and(|it| it.is_unchanged(none))
+        );
+        assert_eq!(declared_oid(&made.declaration(false)), Some((1_000_448, false)));
+        assert_eq!(declared_oid(&made.declaration(true)), Some((1_000_448, true)));
+        assert_eq!(declared_oid("ENUM"), None);
+        assert_eq!(word_oid(&made.word(true)), Some((1_000_448, true)));
+        assert_eq!(word_oid(&made.word(false)), Some((1_000_448, false)));
+        assert_eq!(EnumType::read("t", "CREATE TABLE t (a)"), None);
+    }
+}
