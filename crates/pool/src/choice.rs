@@ -1,4 +1,5 @@
-//! Which idle server of a pool a client gets: the one used last, the one that suits it, or none.
+//! Which idle server of a pool a client gets: the one used last, the one used longest ago, the one
+//! that suits it, or none.
 
 use crate::time::Now;
 
@@ -9,7 +10,10 @@ pub(crate) struct Choice {
     pub(crate) paused: bool,
     /// Whether a server of this core may have traces of clients ([`crate::Protocol::is_marked`]).
     pub(crate) marked: bool,
-    /// Whether any client gets the server used last: the pool is neither paused nor marked.
+    /// Whether clients get the server that was used longest ago (`server_round_robin`).
+    pub(crate) round_robin: bool,
+    /// Whether any client gets the server used last: the pool is neither paused nor marked, and
+    /// does not take turns.
     pub(crate) lends_last: bool,
     /// Whether a client lately got a server that does not suit it ([`crate::Protocol::suits`]).
     pub(crate) missed: bool,
@@ -19,26 +23,43 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Makes the state of a pool without servers.
-    pub(crate) fn new(paused: bool) -> Self {
-        Self { paused, marked: false, lends_last: !paused, missed: false, renewed: Now(0) }
+    pub(crate) fn new(paused: bool, round_robin: bool) -> Self {
+        let lends_last = !paused && !round_robin;
+        let (marked, missed, renewed) = (false, false, Now(0));
+        Self { paused, marked, round_robin, lends_last, missed, renewed }
+    }
+
+    /// Has clients get the server that was used longest ago from now on, or not.
+    pub(crate) fn take_turns(&mut self, round_robin: bool) {
+        self.round_robin = round_robin;
+        self.decide();
+    }
+
+    fn decide(&mut self) {
+        self.lends_last = !self.paused && !self.marked && !self.round_robin;
+    }
+
+    /// Whether a client's server is picked among the idle ones.
+    pub(crate) fn picks(&self) -> bool {
+        self.marked || self.round_robin
     }
 
     /// Pauses the pool, or resumes it.
     pub(crate) fn pause(&mut self, paused: bool) {
         self.paused = paused;
-        self.lends_last = !paused && !self.marked;
+        self.decide();
     }
 
     /// Notes that a server has traces of a client.
     #[cold]
     pub(crate) fn mark(&mut self) {
         self.marked = true;
-        self.lends_last = false;
+        self.decide();
     }
 
     /// Notes that no server is left, so none is marked.
     pub(crate) fn unmark(&mut self) {
         (self.marked, self.missed) = (false, false);
-        self.lends_last = !self.paused;
+        self.decide();
     }
 }

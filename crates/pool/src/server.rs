@@ -86,6 +86,8 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
+    /// Whether that is because the pool's servers are to be connected anew, or elsewhere.
+    pub(crate) is_obsolete: bool,
     /// The core's part of another pool for which the server makes room when it is closed.
     pub(crate) heir: Option<(PoolId, Core)>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
@@ -132,6 +134,7 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
+            is_obsolete: false,
             heir: None,
             paused: false,
             is_asked: false,
@@ -301,6 +304,12 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub(crate) fn has_to_leave(&self, reconnects: u32, now: Now) -> bool {
         self.close_needed || self.reconnects != reconnects || self.expires < now
+    }
+
+    /// Whether the pool's servers are to be connected anew, or elsewhere, which the pool has done
+    /// so many times.
+    pub(crate) fn is_outdated(&self, reconnects: u32) -> bool {
+        self.is_obsolete || self.reconnects != reconnects
     }
 
     /// Whether the server does a job for Refrain.

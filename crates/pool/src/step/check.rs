@@ -256,7 +256,9 @@ fn check_pool<P: Protocol>(
     let marked = pool.choice.marked;
     let is_marked = pool.idle().iter().any(|conn| is_marked(connections, *conn));
     holds!(marked || !is_marked, "{name:?}: a marked server is idle");
-    let lends_last = !pool.choice.paused && !marked;
+    let takes_turns = pool.settings.options.server_round_robin;
+    holds!(pool.choice.round_robin == takes_turns, "{name:?}: it takes turns, or does not");
+    let lends_last = !pool.choice.paused && !marked && !takes_turns;
     holds!(pool.choice.lends_last == lends_last, "{name:?}: another server is lent than is due");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
     let waits: Vec<Conn> = pool.waiters.all_clients().collect();

@@ -157,6 +157,7 @@ impl<P: Protocol> Supply<'_, P> {
     pub(crate) fn renew_settings(&mut self, id: PoolId) {
         let pool = self.core_state.pool(id);
         let now = pool.shared.settings();
+        pool.choice.take_turns(now.options.server_round_robin);
         let before = std::mem::replace(&mut pool.settings, now);
         P::reloaded(self, id, &before);
     }
