@@ -1,7 +1,25 @@
 //! Which idle server of a pool a client gets: the one used last, the one used longest ago, the one
 //! that suits it, or none.
 
+use refrain_config::PoolOptions;
+
 use crate::time::Now;
+
+/// The order in which idle servers are lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LendOrder {
+    /// The one used last comes first.
+    Last,
+    /// The one used longest ago comes first (`server_round_robin`).
+    First,
+}
+
+impl LendOrder {
+    /// Returns the order that the options ask for.
+    pub(crate) fn of(options: &PoolOptions) -> Self {
+        if options.server_round_robin { Self::First } else { Self::Last }
+    }
+}
 
 /// The state by which a pool chooses among its idle servers.
 #[derive(Debug)]
@@ -10,8 +28,8 @@ pub(crate) struct Choice {
     pub(crate) paused: bool,
     /// Whether a server of this core may have traces of clients ([`crate::Protocol::is_marked`]).
     pub(crate) marked: bool,
-    /// Whether clients get the server that was used longest ago (`server_round_robin`).
-    pub(crate) round_robin: bool,
+    /// The order in which servers are lent that suit a client alike.
+    pub(crate) order: LendOrder,
     /// Whether any client gets the server used last: the pool is neither paused nor marked, and
     /// does not take turns.
     pub(crate) lends_last: bool,
@@ -23,25 +41,25 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Makes the state of a pool without servers.
-    pub(crate) fn new(paused: bool, round_robin: bool) -> Self {
-        let lends_last = !paused && !round_robin;
+    pub(crate) fn new(paused: bool, order: LendOrder) -> Self {
+        let lends_last = !paused && order == LendOrder::Last;
         let (marked, missed, renewed) = (false, false, Now(0));
-        Self { paused, marked, round_robin, lends_last, missed, renewed }
+        Self { paused, marked, order, lends_last, missed, renewed }
     }
 
-    /// Has clients get the server that was used longest ago from now on, or not.
-    pub(crate) fn take_turns(&mut self, round_robin: bool) {
-        self.round_robin = round_robin;
+    /// Lends servers in this order from now on.
+    pub(crate) fn lend_in(&mut self, order: LendOrder) {
+        self.order = order;
         self.decide();
     }
 
     fn decide(&mut self) {
-        self.lends_last = !self.paused && !self.marked && !self.round_robin;
+        self.lends_last = !self.paused && !self.marked && self.order == LendOrder::Last;
     }
 
     /// Whether a client's server is picked among the idle ones.
     pub(crate) fn picks(&self) -> bool {
-        self.marked || self.round_robin
+        self.marked || self.order == LendOrder::First
     }
 
     /// Pauses the pool, or resumes it.

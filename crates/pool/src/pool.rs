@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::agenda::Visits;
-use crate::choice::Choice;
+use crate::choice::{Choice, LendOrder};
 use crate::client::Client;
 use crate::crowd::CrowdPart;
 use crate::ids::{Conn, Core};
@@ -95,7 +95,7 @@ impl<P: Parts> Pool<P> {
     /// Makes a pool without servers and clients.
     pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool) -> Self {
         let settings = shared.settings();
-        let choice = Choice::new(paused, settings.options.server_round_robin);
+        let choice = Choice::new(paused, LendOrder::of(&settings.options));
         Self {
             settings,
             removed: shared.is_removed(),
@@ -258,10 +258,10 @@ impl<P: Parts> Pool<P> {
 
     /// Takes out the idle server for a job that a client would get, unless the pool is paused.
     pub(crate) fn take_for_job(&mut self) -> Option<Conn> {
-        match self.choice.round_robin {
+        match self.choice.order {
             _ if self.choice.paused || self.idle.is_empty() => None,
-            true => Some(self.idle.remove(0)),
-            false => self.idle.pop(),
+            LendOrder::First => Some(self.idle.remove(0)),
+            LendOrder::Last => self.idle.pop(),
         }
     }
 

@@ -17,6 +17,9 @@ use crate::parts::Parts;
 use crate::secured::Secured;
 use crate::time::Now;
 
+/// The number of reconnects of a server that is obsolete, which no pool reaches.
+const OBSOLETE: u32 = u32::MAX;
+
 /// The holder of a server.
 #[derive(Debug)]
 pub enum Holder<P: Parts> {
@@ -86,8 +89,6 @@ pub struct Server<P: Parts> {
     pub(crate) cancels: u32,
     /// Whether the server is to be closed once its client is done.
     pub(crate) close_needed: bool,
-    /// Whether that is because the pool's servers are to be connected anew, or elsewhere.
-    pub(crate) is_obsolete: bool,
     /// The core's part of another pool for which the server makes room when it is closed.
     pub(crate) heir: Option<(PoolId, Core)>,
     /// Whether Refrain has stopped reading the server, because its client reads slowly.
@@ -134,7 +135,6 @@ impl<P: Parts> Server<P> {
             key: Box::default(),
             cancels: 0,
             close_needed: false,
-            is_obsolete: false,
             heir: None,
             paused: false,
             is_asked: false,
@@ -306,10 +306,16 @@ impl<P: Parts> Server<P> {
         self.close_needed || self.reconnects != reconnects || self.expires < now
     }
 
+    /// Marks the server to be closed once its client is done, since the pool's servers are to be
+    /// connected anew, or elsewhere.
+    pub(crate) fn make_obsolete(&mut self) {
+        (self.close_needed, self.reconnects) = (true, OBSOLETE);
+    }
+
     /// Whether the pool's servers are to be connected anew, or elsewhere, which the pool has done
     /// so many times.
-    pub(crate) fn is_outdated(&self, reconnects: u32) -> bool {
-        self.is_obsolete || self.reconnects != reconnects
+    pub(crate) fn is_obsolete(&self, reconnects: u32) -> bool {
+        self.reconnects != reconnects
     }
 
     /// Whether the server does a job for Refrain.

@@ -8,6 +8,7 @@
 
 use refrain_config::PoolMode;
 
+use crate::choice::LendOrder;
 use crate::client::WaitingFor;
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
@@ -162,7 +163,7 @@ impl<P: Protocol> Step<'_, P> {
         };
         let delay = pool.settings.options.server_check_delay;
         let is_fresh = |server: &&Conn| is_fresh(connections, **server, delay, self.now);
-        let takes_turns = pool.choice.round_robin;
+        let takes_turns = pool.choice.order == LendOrder::First;
         let rated = pool.idle().iter().filter(is_fresh).map(|server| (suits(server), *server));
         // They stand in the order in which they were used.
         let (suits, server) = rated.reduce(|best, other| {

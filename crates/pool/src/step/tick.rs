@@ -391,7 +391,7 @@ fn overdue<P: Protocol>(
         Some(DisconnectReason::ClientIdleTimeout)
     } else if options.server_fast_close
         && P::idle(&server.session).is_some()
-        && server.is_outdated(pool.shared.reconnects())
+        && server.is_obsolete(pool.shared.reconnects())
     {
         Some(DisconnectReason::ServerObsolete)
     } else {
