@@ -430,6 +430,15 @@ table_with_log! {
     dns_nxdomain_ttl: Duration = "0ms" ["0ms" to "1d"],
         Reload, takes ["15s"], not ["never", "2d", "15"];
 
+    /// File with the name servers that are asked for the names of hosts, as in resolv.conf(5).
+    ///
+    /// If unset, the system's resolver is asked. Otherwise Refrain looks names up in `/etc/hosts`,
+    /// and then asks the servers of this file. Of its lines `nameserver`, `search` and `domain`
+    /// count, and of `options` the words `ndots`, `timeout` and `attempts`. A name server may have
+    /// a port (`127.0.0.1:5353`).
+    resolv_conf: Option<PathBuf> = "off",
+        Reload, takes ["/etc/refrain/resolv.conf"], not ["resolv.conf"];
+
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///
     /// Connections that have not logged in count towards `max_login_conn` instead. Connections to

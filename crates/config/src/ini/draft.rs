@@ -113,14 +113,8 @@ impl<'a> Draft<'a> {
         if key.default.is_some_and(|default| is_same(default, value)) {
             return;
         }
-        let message = match key.outcome {
-            Outcome::Option(..) | Outcome::Acts(_) => return,
-            Outcome::Needless(why) => format!("has nothing to do here: {why}"),
-            Outcome::Refused(why) => {
-                let message = format!("is not built yet, and without it {why}");
-                return self.errors.push((Some(place), path.to_owned(), message));
-            }
-        };
+        let Outcome::Needless(why) = key.outcome else { return };
+        let message = format!("has nothing to do here: {why}");
         self.told.push(Told { place, key: path.to_owned(), message, is_warning: false });
     }
 

@@ -24,8 +24,6 @@ pub(super) enum Outcome {
     Acts(&'static str),
     /// It has nothing to do here, for this reason.
     Needless(&'static str),
-    /// It is not built. Without it this would happen, so Refrain does not start.
-    Refused(&'static str),
 }
 
 /// The table of Refrain's options that has an option.
@@ -40,7 +38,7 @@ pub(super) enum Table {
 }
 
 use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
-use Outcome::{Acts, Needless, Option as Same, Refused};
+use Outcome::{Acts, Needless, Option as Same};
 use Table::{Own, Pool, Program};
 use Zero::{Is, Number as Stays, Unset};
 
@@ -207,7 +205,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("query_wait_timeout", Some("120"), Same(Pool, "query_wait_timeout", Seconds(NEVER)), "3"),
     key("reserve_pool_size", Some("0"), Acts("as there; 0 if `reserve_pool_timeout` is 0"), "2"),
     key("reserve_pool_timeout", Some("5"), Same(Pool, "reserve_pool_timeout", Seconds(Stays)), "3"),
-    key("resolv_conf", Some(""), Refused("names would be looked up elsewhere"), "/r.conf"),
+    key("resolv_conf", Some(""), Same(Program, "resolv_conf", Path), "/r.conf"),
     key("sbuf_loopcnt", Some("5"), Needless("no connection delays the others"), "3"),
     key("scram_iterations", Some("4096"), Same(Program, "scram_iterations", Count(Stays)), "9999"),
     key(

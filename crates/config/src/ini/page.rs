@@ -136,9 +136,8 @@ with a reason: a supervisor such as systemd starts a program in the background.
 ## Keys
 
 *Acts*: the key is an option of Refrain, or does what the row says. *Told*: it has nothing to do
-here. *Refused*: it is not built, and Refrain does not start, because something would go wrong
-without it. Refrain says nothing of a key that has PgBouncer's default. What it says, it says in the
-log at the start and at each reload, and `refrain check` prints it.
+here. Refrain says nothing of a key that has PgBouncer's default. What it says, it says in the log
+at the start and at each reload, and `refrain check` prints it.
 "#;
 
 const CHAPTERS: [(&str, &[Key]); 4] = [
@@ -171,7 +170,6 @@ fn row(key: &Key) -> String {
         Outcome::Option(_, option, _) => ("acts", format!("`{option}`")),
         Outcome::Acts(what) => ("acts", what.to_owned()),
         Outcome::Needless(why) => ("told", why.to_owned()),
-        Outcome::Refused(what) => ("refused", what.to_owned()),
     };
     format!("| `{}` | {default} | {outcome} | {words} |\n", key.name)
 }

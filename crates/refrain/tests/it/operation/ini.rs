@@ -293,12 +293,12 @@ fn files_are_checked_and_converted() {
     let text = String::from_utf8_lossy(&converted.stdout);
     assert!(text.contains("# the shop\n[databases.shop]\nhost = \"h\""), "{text}");
     assert!(refrain(&["check", toml.to_str().unwrap()]).status.success(), "{text}");
-    fs::write(&path, "[databases]\nshop = host=h\n[pgbouncer]\nresolv_conf = /r\ncolour = red\n")
+    fs::write(&path, "[databases]\nshop = host=h\n[pgbouncer]\nauth_type = ldap\ncolour = red\n")
         .unwrap();
     let checked = refrain(&["check", name]);
     let text = String::from_utf8_lossy(&checked.stdout);
     assert!(!checked.status.success(), "{text}");
-    for line in ["line 4: pgbouncer.resolv_conf: is not built yet", "line 5: pgbouncer.colour: "] {
+    for line in ["line 4: pgbouncer.auth_type: ldap is not built", "line 5: pgbouncer.colour: "] {
         assert!(text.contains(&format!("{name}: {line}")), "{text}");
     }
     // Under PgBouncer's name, the command line is PgBouncer's.
