@@ -106,7 +106,7 @@ fn servers_take_turns_if_they_are_to() {
     let [first, second] = [anna, bob].map(|client| world.server_of(client).expect("it is lent"));
     world.says(anna, "commit");
     world.says(bob, "commit");
-    let mut lent = |world: &mut World| {
+    let lent = |world: &mut World| {
         world.says(anna, "begin");
         let server = world.server_of(anna).expect("it is lent");
         world.says(anna, "commit");

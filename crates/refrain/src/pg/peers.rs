@@ -195,7 +195,7 @@ mod tests {
         let place = PeerPlace::Unix(path);
         for _ in 0..3 {
             let until = Instant::now() + Duration::from_millis(50);
-            assert!(send(&place, b"request", until).is_err());
+            assert!(send(&place, None, b"request", until).is_err());
         }
         std::fs::remove_dir_all(&dir).unwrap();
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn no_address_is_tried_when_the_time_is_over() {
         let place = PeerPlace::Tcp("127.0.0.1".to_owned(), 1);
-        let error = send(&place, b"request", Instant::now()).unwrap_err();
+        let error = send(&place, None, b"request", Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -125,7 +125,8 @@ fn servers_see_the_address_of_a_client_if_they_are_to() {
     let tcp = Peer::Tcp(SocketAddr::from(([10, 0, 0, 1], 5000)));
     let unix = Peer::Unix { uid: Some(0), is_own: true, name: None };
     let till = [("application_name", "till")];
-    let cases: [(&str, Peer, &[(&str, &str)], &str); 4] = [
+    type Parameters<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, Peer, Parameters<'_>, &str); 4] = [
         ("true", tcp.clone(), &till, "'till - 10.0.0.1:5000'"),
         ("true", tcp.clone(), &[], "'app - 10.0.0.1:5000'"),
         ("true", unix, &[], "'app - unix:6432'"),

@@ -25,9 +25,11 @@ fn a_row_that_is_too_long_ends_the_session_before_the_client_gets_any_of_it() {
         server.forgets();
         server.sends([columns(&["f"])]);
         let mut parts = bytes.chunks(64 * 1024);
-        parts.by_ref().take(1).for_each(|part| drop(server.sends_bytes(part)));
+        server.sends_bytes(parts.next().unwrap_or_default());
         if bytes == &short {
-            parts.for_each(|part| drop(server.sends_bytes(part)));
+            for part in parts {
+                server.sends_bytes(part);
+            }
             server.sends([complete("SELECT 1"), ready()]);
             client.gets([columns(&["f"]), raw(bytes), complete("SELECT 1"), ready()]);
         }
