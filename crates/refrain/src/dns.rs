@@ -3,8 +3,8 @@
 //!
 //! The file has the form of `resolv.conf(5)`. Of its lines `nameserver`, `search` and `domain`
 //! count, and of `options` the words `ndots`, `timeout` and `attempts`. A name server may have a
-//! port, as in c-ares: `127.0.0.1:5353`. Names in `/etc/hosts` are found there. A lookup blocks, and
-//! has a thread of its own (`resolve.rs`).
+//! port, as in c-ares: `127.0.0.1:5353`. Names in `/etc/hosts` are found there. A lookup blocks,
+//! and has a thread of its own (`resolve.rs`).
 //!
 //! An answer counts if it comes from the server that was asked, over a socket of its own, and has
 //! the random number and the question of the query (RFC 5452). What does not fit into a datagram is
@@ -40,7 +40,7 @@ enum Family {
 
 /// The answer to a question.
 #[derive(Debug, PartialEq, Eq)]
-enum Answer {
+enum DnsAnswer {
     /// These addresses, or none of this kind.
     Addresses(Vec<IpAddr>),
     /// There is no such name.
@@ -142,7 +142,7 @@ pub(crate) fn look_up(file: &Path, name: &str) -> Result<Vec<IpAddr>, String> {
         let mut found = Vec::new();
         for family in [Family::V4, Family::V6] {
             match ask(&conf, &candidate, family).map_err(|why| format!("host {name:?}: {why}"))? {
-                Answer::Addresses(addresses) => found.extend(addresses),
+                DnsAnswer::Addresses(addresses) => found.extend(addresses),
                 // There are none of the other kind either.
                 _ => break,
             }
@@ -168,13 +168,13 @@ fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
 }
 
 /// Asks the name servers in turn, until one answers.
-fn ask(conf: &ResolvConf, name: &str, family: Family) -> Result<Answer, String> {
-    let Some(question) = question(name, family) else { return Ok(Answer::NoName) };
+fn ask(conf: &ResolvConf, name: &str, family: Family) -> Result<DnsAnswer, String> {
+    let Some(question) = question(name, family) else { return Ok(DnsAnswer::NoName) };
     let mut why = "no name server answers".to_owned();
     for _ in 0..conf.attempts {
         for &server in &conf.servers {
             match exchange(server, &question, conf.timeout) {
-                Ok(Answer::Refused | Answer::Truncated) => {
+                Ok(DnsAnswer::Refused | DnsAnswer::Truncated) => {
                     why = format!("{server} does not answer the question");
                 }
                 Ok(answer) => return Ok(answer),
@@ -203,7 +203,7 @@ fn question(name: &str, family: Family) -> Option<Vec<u8>> {
 }
 
 /// Asks one server, over TCP if the answer does not fit into a datagram.
-fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Result<Answer> {
+fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
     let mut id = [0; 2];
     random::fill(&mut id);
     // One question, with recursion.
@@ -225,7 +225,7 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
         socket.set_read_timeout(Some(left))?;
         let length = socket.recv(&mut buffer)?;
         match answer(&buffer[..length], &query) {
-            Some(Answer::Truncated) => return exchange_by_tcp(server, &query, timeout),
+            Some(DnsAnswer::Truncated) => return exchange_by_tcp(server, &query, timeout),
             Some(answer) => return Ok(answer),
             // It is no answer to this question: the right one may come still.
             None => {}
@@ -233,7 +233,7 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
     }
 }
 
-fn exchange_by_tcp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::Result<Answer> {
+fn exchange_by_tcp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
@@ -247,7 +247,7 @@ fn exchange_by_tcp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::R
 }
 
 /// Reads the answer to a query; `None` if the message is none.
-fn answer(message: &[u8], query: &[u8]) -> Option<Answer> {
+fn answer(message: &[u8], query: &[u8]) -> Option<DnsAnswer> {
     let (header, asked) = (message.get(..HEADER)?, &query[HEADER..]);
     let is_answer = header[..2] == query[..2] && header[2] & 0x80 != 0;
     let repeated = message.get(HEADER..HEADER + asked.len());
@@ -256,14 +256,14 @@ fn answer(message: &[u8], query: &[u8]) -> Option<Answer> {
     match (repeated, code) {
         _ if !is_answer => return None,
         (Some(repeated), _) if repeated.eq_ignore_ascii_case(asked) => {}
-        (_, 1 | 4 | 5) => return Some(Answer::Refused),
+        (_, 1 | 4 | 5) => return Some(DnsAnswer::Refused),
         _ => return None,
     }
     match code {
-        _ if header[2] & 0x02 != 0 => return Some(Answer::Truncated),
+        _ if header[2] & 0x02 != 0 => return Some(DnsAnswer::Truncated),
         0 => {}
-        3 => return Some(Answer::NoName),
-        _ => return Some(Answer::Refused),
+        3 => return Some(DnsAnswer::NoName),
+        _ => return Some(DnsAnswer::Refused),
     }
     let kind = &asked[asked.len() - 4..asked.len() - 2];
     let records = u16::from_be_bytes([header[6], header[7]]);
@@ -279,7 +279,7 @@ fn answer(message: &[u8], query: &[u8]) -> Option<Answer> {
         addresses.extend(address(data).filter(|it| is_wanted && !addresses.contains(it)));
         rest = behind;
     }
-    Some(Answer::Addresses(addresses))
+    Some(DnsAnswer::Addresses(addresses))
 }
 
 /// Returns what is behind a name, which may end with a pointer to another.

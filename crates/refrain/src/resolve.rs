@@ -1,8 +1,9 @@
 //! Name lookup: from host names to IP addresses, off the cores.
 //!
 //! The system's resolver blocks, for seconds if a name server is down, so each lookup has a thread
-//! of its own, and so does one by other name servers (`dns.rs`). Host names come from the configuration alone, so there are never more such threads
-//! than configured hosts. All attempts that ask for a name during its lookup get the same answer.
+//! of its own, and so does one by other name servers (`dns.rs`). Host names come from the
+//! configuration alone, so there are never more such threads than configured hosts. All attempts
+//! that ask for a name during its lookup get the same answer.
 //!
 //! An answer is used for `dns_max_ttl`. If a later lookup fails, the last answer stays in use:
 //! servers rarely move, and name servers fail. If the first lookup of a name fails, the failure is

@@ -150,6 +150,9 @@ impl Link<'_> {
             front::BIND => self.bind(message, next),
             front::EXECUTE => self.execute(message),
             front::SYNC => self.sync(message),
+            front::QUERY if self.client.session.login.refuses_queries() => {
+                Err(Stop::End(DisconnectReason::QueryDisallowed))
+            }
             front::QUERY => self.query(message),
             front::DESCRIBE => self.describe(message),
             front::PARSE => self.parse(message, next),

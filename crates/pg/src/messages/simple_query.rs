@@ -10,7 +10,6 @@ use std::rc::Rc;
 
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::{front as read, write};
-use refrain_pool::disconnect::DisconnectReason;
 use refrain_sql::{Kind, Scan, Traits};
 
 use crate::autoprepare::send::autoprepare;
@@ -45,9 +44,6 @@ use crate::statements::of_core::CachedStatement;
 impl Link<'_> {
     /// Handles Query.
     pub(crate) fn query(&mut self, message: &Message<'_>) -> Result<usize, Stop> {
-        if self.client.session.login.refuses_queries() {
-            return Err(Stop::End(DisconnectReason::QueryDisallowed));
-        }
         if message.awaits_text() {
             return Err(Stop::More);
         }

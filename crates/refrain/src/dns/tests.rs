@@ -8,7 +8,7 @@ use std::thread;
 use super::*;
 
 /// The names that a server was asked for, each with the kind of address.
-type Asked = Arc<Mutex<Vec<(String, u8)>>>;
+type Questions = Arc<Mutex<Vec<(String, u8)>>>;
 
 /// Reads a question: the name and the kind of address.
 fn read(query: &[u8]) -> (String, u8) {
@@ -54,11 +54,11 @@ fn reply(query: &[u8], by_tcp: bool) -> Vec<u8> {
 }
 
 /// Starts a name server, and returns its address and what it is asked.
-fn serve() -> (SocketAddr, Asked) {
+fn serve() -> (SocketAddr, Questions) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let socket = UdpSocket::bind(address).unwrap();
-    let asked = Asked::default();
+    let asked = Questions::default();
     let keeps = Arc::clone(&asked);
     thread::spawn(move || {
         let mut buffer = [0; DATAGRAM_MAX];
@@ -163,7 +163,7 @@ fn a_message_that_ends_early_is_no_answer() {
     let question = question("db.example", Family::V4).unwrap();
     let query = [&[7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &question].concat();
     let whole = reply(&query, false);
-    assert!(matches!(answer(&whole, &query), Some(Answer::Addresses(it)) if it.len() == 2));
+    assert!(matches!(answer(&whole, &query), Some(DnsAnswer::Addresses(it)) if it.len() == 2));
     for length in 0..whole.len() {
         assert_eq!(answer(&whole[..length], &query), None, "{length}");
     }
