@@ -53,6 +53,46 @@ choice! {
 }
 
 choice! {
+    /// Facility of lines in syslog.
+    SyslogFacility {
+        /// Login and authority.
+        Auth = "auth",
+        /// Login and authority, for few to read.
+        Authpriv = "authpriv",
+        /// Programs in the background.
+        Daemon = "daemon",
+        /// Programs of users.
+        User = "user",
+        /// For the machine's own use.
+        Local0 = "local0",
+        /// The same.
+        Local1 = "local1",
+        /// The same.
+        Local2 = "local2",
+        /// The same.
+        Local3 = "local3",
+        /// The same.
+        Local4 = "local4",
+        /// The same.
+        Local5 = "local5",
+        /// The same.
+        Local6 = "local6",
+        /// The same.
+        Local7 = "local7",
+    }
+}
+
+choice! {
+    /// The words and SQLSTATEs of Refrain's own errors.
+    PoolerErrors {
+        /// PostgreSQL's.
+        PostgreSql = "postgresql",
+        /// PgBouncer's.
+        PgBouncer = "pgbouncer",
+    }
+}
+
+choice! {
     /// Method by which clients authenticate.
     AuthMethod {
         /// No authentication.

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choices::{
-    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, Unavailable,
-    Workers,
+    AuthMethod, DriverChoice, MetricsBy, PgBouncerVersion, PoolerErrors, Unavailable, Workers,
 };
+use crate::general_log::table_with_log;
 use crate::system::{FileMode, OrBeside, OrSystem, Port};
-use crate::table::table;
 use crate::tls::{SslMode, TlsCipher, TlsGroup, TlsProtocol};
-use crate::value::Percent;
 
-table! {
+table_with_log! {
     /// Options of the program as a whole.
     pub struct General;
 
@@ -75,6 +73,13 @@ table! {
     /// Time for which sent bytes may stay without an answer before a TCP connection ends.
     tcp_user_timeout: OrSystem<Duration> = "system" ["1ms" to "1d"],
         Restart, takes ["30s"], not ["0s", "2d", "30"];
+
+    /// Bytes that the kernel buffers for a TCP connection, in each direction.
+    ///
+    /// For clients and servers. The kernel doubles the number for its own use, and lowers it to
+    /// `net.core.rmem_max` and `net.core.wmem_max`.
+    tcp_socket_buffer: OrSystem<usize> = "system" ["1KiB" to "1GiB"],
+        Restart, takes ["64KiB"], not ["1B", "2GiB"];
 
     /// Time after which a server at work is given up that acknowledges nothing it is sent.
     ///
@@ -163,64 +168,11 @@ table! {
     stat_statements_max: u32 = "5000" ["0" to "100000"],
         Reload, takes ["0", "100"], not ["-1", "100001", "all"];
 
-    /// Log format.
-    ///
-    /// `text` is for people; `json` writes one object per line.
-    log_format: LogFormat = "text",
-        Restart, takes ["json"], not ["xml"];
-
-    /// Log level: less important lines are not written.
-    ///
-    /// `error`: servers that cannot be reached or break the protocol. `warn`: failed logins,
-    /// clients that are disconnected with an error, a pool at its limit. `info`: servers that are
-    /// lost or found, clients that vanish amid a transaction, and what the operator does. `debug`:
-    /// each login and each end of a session.
-    ///
-    /// Of lines that say the same of the same database and user, the first is written at once, and
-    /// the others are counted and told every ten seconds. With `debug` and `trace` each is written.
-    log_level: LogLevel = "info",
-        Reload, takes ["error", "trace"], not ["verbose"];
-
-    /// Time zone of the times in the log.
-    ///
-    /// `UTC`, `system` for that of the machine, or a name such as `Europe/Berlin`. A name that the
-    /// machine does not know is told in the log, and is UTC.
-    log_timezone: String = "UTC",
-        Reload, takes ["system", "Europe/Berlin"], not [];
-
-    /// Time from which on the log tells each command of a statement that took as long.
-    ///
-    /// The line has the time, the statement's number in `SHOW STATEMENTS`, and its text without
-    /// literals. A simple query that is not prepared is told without its text. For PostgreSQL.
-    log_min_duration_statement: Option<Duration> = "never" ["0ms" to "30d"],
-        Reload, takes ["0ms", "250ms"], not ["250", "31d", "-1"];
-
-    /// Time from which on the log tells some of the commands that took as long.
-    ///
-    /// `log_statement_sample_rate` says how many.
-    log_min_duration_sample: Option<Duration> = "never" ["0ms" to "30d"],
-        Reload, takes ["0ms", "10ms"], not ["250", "31d", "-1"];
-
-    /// Part of the commands of `log_min_duration_sample` that the log tells.
-    log_statement_sample_rate: Percent = "100%" ["0%" to "100%"],
-        Reload, takes ["1%"], not ["0.5", "101%"];
-
-    /// Whether the log gets a line of statistics at the end of each `stats_period`.
-    log_stats: bool = "true",
-        Reload, takes ["false"], not ["yes", "1"];
-
     /// Time over which statistics are taken, for averages of the console and for the log.
     ///
     /// An average covers the period before and the one under way.
     stats_period: Duration = "1min" ["1s" to "1d"],
         Reload, takes ["10s"], not ["0s", "2d", "60", "never"];
-
-    /// File to which the log is written, besides standard error.
-    ///
-    /// A reload opens it anew, so that it can be renamed before. With `--quiet`, nothing goes to
-    /// standard error.
-    logfile: Option<PathBuf> = "off",
-        Reload, takes ["/var/log/refrain.log"], not ["refrain.log"];
 
     /// File with the number of the process, which is removed at the end.
     ///
@@ -441,6 +393,29 @@ table! {
     insecure_password: bool = "false",
         NewConnections, takes ["true"], not ["yes", "1"];
 
+    /// Rounds by which Refrain hashes a password that it has in plain text, for SCRAM.
+    ///
+    /// Such a password is hashed when its user first logs in. PostgreSQL's verifiers have rounds of
+    /// their own. For clients of PostgreSQL.
+    scram_iterations: u32 = "4096" ["1" to "1000000"],
+        NewConnections, takes ["10000"], not ["0", "1000001"];
+
+    /// Whether servers see a client's address in its `application_name`.
+    ///
+    /// The name is followed by ` - ` and the address with its port, or the process of a client on
+    /// the Unix socket, as PgBouncer writes them. A client without a name is called `app`. The
+    /// client's own `SET application_name` takes its place. For PostgreSQL.
+    application_name_add_host: bool = "false",
+        NewConnections, takes ["true"], not ["yes", "1"];
+
+    /// Words and SQLSTATEs of Refrain's own errors, for clients of PostgreSQL.
+    ///
+    /// `postgresql`: those of PostgreSQL where it has such an error. `pgbouncer`: those of
+    /// PgBouncer, most of which have SQLSTATE 08P01 (`docs/pgbouncer.md`). A `pgbouncer.ini` has
+    /// these.
+    pooler_errors: PoolerErrors = "postgresql",
+        Reload, takes ["pgbouncer"], not ["postgres", "mysql"];
+
     /// Notice that each client gets when it has logged in. For clients of PostgreSQL.
     login_notify_message: Option<String>,
         Reload, takes ["Down for an hour on Sunday"], not [];
@@ -454,6 +429,15 @@ table! {
     /// Time for which a name that was not found is not looked up again.
     dns_nxdomain_ttl: Duration = "0ms" ["0ms" to "1d"],
         Reload, takes ["15s"], not ["never", "2d", "15"];
+
+    /// File with the name servers that are asked for the names of hosts, as in resolv.conf(5).
+    ///
+    /// If unset, the system's resolver is asked. Otherwise Refrain looks names up in `/etc/hosts`,
+    /// and then asks the servers of this file. Of its lines `nameserver`, `search` and `domain`
+    /// count, and of `options` the words `ndots`, `timeout` and `attempts`. A name server may have
+    /// a port (`127.0.0.1:5353`).
+    resolv_conf: Option<PathBuf> = "off",
+        Reload, takes ["/etc/refrain/resolv.conf"], not ["resolv.conf"];
 
     /// Clients connected at the same time, over all databases; further clients are refused.
     ///

@@ -32,6 +32,7 @@ mod table;
 mod tls;
 mod machine;
 mod hba;
+mod general_log;
 mod general;
 mod general_rules;
 mod pool;
@@ -62,8 +63,8 @@ mod tests;
 pub use crate::assign::Assignment;
 pub use crate::cache::{Cache, CacheOptions, CacheRule, Consistency, PoolCache, PoolRule};
 pub use crate::choices::{
-    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, Unavailable,
-    Workers,
+    AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, PoolerErrors,
+    SyslogFacility, Unavailable, Workers,
 };
 pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};

@@ -177,6 +177,21 @@ table! {
     server_lifetime_jitter: Percent = "10%" ["0%" to "90%"],
         NewConnections, takes ["0%", "50%"], not ["0.1", "100%"];
 
+    /// Whether clients get the idle server that was used longest ago, rather than the last one.
+    ///
+    /// All servers of a pool are then used alike, so none is idle for `server_idle_timeout` before
+    /// all are. Reads that share a server stay on few (`share_servers`).
+    server_round_robin: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
+
+    /// Whether a server that has to go leaves a client that is outside of a transaction.
+    ///
+    /// In session mode a server that is not to be used any more, after `RECONNECT` or since a
+    /// reload has changed where it is, stays until its client leaves. If true, the client's session
+    /// ends as soon as it is in no transaction.
+    server_fast_close: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
+
     /// Time within which Refrain must connect and log in to a server.
     server_connect_timeout: Duration = "15s" ["1ms" to "1h"],
         NewConnections, takes ["3s"], not ["0s", "never", "15"];
@@ -344,6 +359,19 @@ table! {
     /// PostgreSQL only.
     track_functions: TrackFunctions = "on",
         Reload, takes ["off", "strict"], not ["true", "always"];
+
+    /// Whether a client's session ends when it sends a simple query.
+    ///
+    /// A simple query may have several statements, so an injected text may add one. Clients of the
+    /// extended protocol go on. For PostgreSQL.
+    disable_pqexec: bool = "false",
+        NewConnections, takes ["true"], not ["yes", "1"];
+
+    /// Length of a client's message, or a server's, above which the session ends.
+    ///
+    /// A query is one message, and so is a row. For PostgreSQL.
+    max_packet_size: Option<usize> = "unlimited" ["256KiB" to "2GiB"],
+        Reload, takes ["1MiB"], not ["1KiB", "3GiB"];
 
     /// Bytes queued to a connection above which Refrain stops reading for it.
     buffer_high: usize = "256KiB" ["8KiB" to "1GiB"],

@@ -293,7 +293,11 @@ pub(crate) fn local(fd: BorrowedFd<'_>) -> Option<Address> {
 fn tune(socket: &socket2::Socket, tuning: &Tuning) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     socket.set_keepalive(tuning.keepalive)?;
-    let Tuning { idle, interval, retries, user_timeout, .. } = *tuning;
+    let Tuning { idle, interval, retries, user_timeout, buffer, .. } = *tuning;
+    if let Some(bytes) = buffer {
+        socket.set_send_buffer_size(bytes)?;
+        socket.set_recv_buffer_size(bytes)?;
+    }
     let mut keepalive = TcpKeepalive::new();
     keepalive = idle.map_or(keepalive.clone(), |time| keepalive.with_time(time));
     keepalive = interval.map_or(keepalive.clone(), |time| keepalive.with_interval(time));

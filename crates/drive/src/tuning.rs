@@ -15,10 +15,19 @@ pub struct Tuning {
     pub retries: Option<u32>,
     /// Time for which sent bytes may stay without an answer; `None` is the system's.
     pub user_timeout: Option<Duration>,
+    /// Bytes that the kernel buffers in each direction; `None` is the system's.
+    pub buffer: Option<usize>,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { keepalive: true, idle: None, interval: None, retries: None, user_timeout: None }
+        Tuning {
+            keepalive: true,
+            idle: None,
+            interval: None,
+            retries: None,
+            user_timeout: None,
+            buffer: None,
+        }
     }
 }

@@ -88,7 +88,12 @@ impl Protocol for Echo {
 
     // The client gets a line that says why its session ends, and that has a number behind a
     // greeting or in its place.
-    fn tell(client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+    fn tell(
+        _: &refrain_pool::shared::Shared<Self>,
+        client: &ClientSession,
+        out: &mut Vec<u8>,
+        cause: DisconnectReason,
+    ) {
         let number = client.lines.map(|line| format!(" {line}")).unwrap_or_default();
         out.extend(format!("error {}{number}\n", cause.key()).bytes());
     }

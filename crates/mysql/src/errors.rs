@@ -184,6 +184,10 @@ const ROWS: &[Row] = &[
         error_code::UNKNOWN,
         "Transactions are not allowed in statement mode",
     ),
+    // Clients of MySQL have no such limits.
+    both(DisconnectReason::QueryDisallowed, error_code::UNKNOWN, "The query is not allowed"),
+    both(DisconnectReason::MessageTooLong, error_code::UNKNOWN, "The message is too long"),
+    killed(DisconnectReason::ServerObsolete),
     killed(DisconnectReason::Killed),
     killed(DisconnectReason::Removed),
     both(DisconnectReason::Shutdown, error_code::SERVER_SHUTDOWN, "Server shutdown in progress"),

@@ -217,6 +217,7 @@ pub(crate) fn tell_waiting(
     (cause, why): (DisconnectReason, &str),
     refusal: Option<&[u8]>,
 ) {
+    let shared = supply.core_state.shared.clone();
     let said = refusal.and_then(|error| Some((error, ErrPacket::read(error).ok()?.sqlstate?)));
     supply.fail_waiting(pool, (cause, why), |client, out| match said {
         Some((error, sqlstate)) => {
@@ -224,7 +225,7 @@ pub(crate) fn tell_waiting(
             Some(String::from_utf8_lossy(&sqlstate).into_owned().into())
         }
         None => {
-            My::tell(client, out, cause);
+            My::tell(&shared, client, out, cause);
             My::code(cause).map(std::borrow::Cow::Borrowed)
         }
     });

@@ -81,8 +81,9 @@ fn over(step: &mut Step<'_, My>, result: Result<Flavour, &str>) {
 /// Ends the session of a client that no server can be had for, for this reason.
 fn refuse(step: &mut Step<'_, My>, conn: Conn, why: &str) {
     let cause = DisconnectReason::ServerDown;
-    let Some(client) = step.engine.connections.client(conn) else { return };
-    My::tell(&client.session, step.ports.out(conn), cause);
+    let refrain_pool::Engine { core_state, connections, .. } = &mut *step.engine;
+    let Some(client) = connections.client(conn) else { return };
+    My::tell(&core_state.shared, &client.session, step.ports.out(conn), cause);
     let note = ClientNote { detail: why.to_owned(), ..ClientNote::new(Level::Warn, cause) };
     step.log().tell_of_client(conn, note);
     step.remove_client(conn, false);

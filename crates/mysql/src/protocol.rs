@@ -108,7 +108,12 @@ impl Protocol for My {
 
     // The error has the place of a reply's next packet. In the middle of a message no error can be
     // told from the message, and where rows have come the end of the stream says enough.
-    fn tell(client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+    fn tell(
+        _: &refrain_pool::shared::Shared<Self>,
+        client: &ClientSession,
+        out: &mut Vec<u8>,
+        cause: DisconnectReason,
+    ) {
         let place = client.place_of_error();
         let is_lost =
             matches!(cause, DisconnectReason::ServerGone | DisconnectReason::ServerProtocol);

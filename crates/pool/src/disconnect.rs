@@ -58,6 +58,12 @@ pub enum DisconnectReason {
     ServerProtocol,
     /// The client began a transaction block in statement mode.
     TransactionInStatementMode,
+    /// The client sent a simple query, and such queries are switched off.
+    QueryDisallowed,
+    /// The client, or its server, sent a message that is too long.
+    MessageTooLong,
+    /// The client's server is not to be used any more.
+    ServerObsolete,
     /// The operator ended the session.
     Killed,
     /// The client's user or database is not configured any more.
@@ -121,6 +127,9 @@ const KEYS: &[(DisconnectReason, &str)] = &[
     (DisconnectReason::ServerGone, "server_gone"),
     (DisconnectReason::ServerProtocol, "server_protocol"),
     (DisconnectReason::TransactionInStatementMode, "transaction_in_statement_mode"),
+    (DisconnectReason::QueryDisallowed, "query_disallowed"),
+    (DisconnectReason::MessageTooLong, "message_too_long"),
+    (DisconnectReason::ServerObsolete, "server_obsolete"),
     (DisconnectReason::Killed, "killed"),
     (DisconnectReason::Removed, "removed"),
     (DisconnectReason::Shutdown, "shutdown"),

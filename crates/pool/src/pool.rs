@@ -1,8 +1,8 @@
 //! One core's part of a pool: its idle servers, and the line of those that wait for one.
 //!
 //! Servers are lent last in, first out: the server used last has a warm cache, and surplus servers
-//! grow old and are closed. Clients and jobs that wait are served first in, first out
-//! (`waiters.rs`).
+//! grow old and are closed. With `server_round_robin` they are lent first in, first out. Clients
+//! and jobs that wait are served first in, first out (`waiters.rs`).
 //!
 //! A server stands in `idle` exactly while its state is `ServerState::Idle`
 //! ([`crate::Engine::check`]).
@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::agenda::Visits;
-use crate::choice::Choice;
+use crate::choice::{Choice, LendOrder};
 use crate::client::Client;
 use crate::crowd::CrowdPart;
 use crate::ids::{Conn, Core};
@@ -94,8 +94,10 @@ impl<P: Parts> Pool<P> {
 
     /// Makes a pool without servers and clients.
     pub(crate) fn new(shared: Arc<PoolShared<P>>, paused: bool) -> Self {
+        let settings = shared.settings();
+        let choice = Choice::new(paused, LendOrder::of(&settings.options));
         Self {
-            settings: shared.settings(),
+            settings,
             removed: shared.is_removed(),
             shared,
             idle: Vec::new(),
@@ -112,7 +114,7 @@ impl<P: Parts> Pool<P> {
             connecting: 0,
             slow: 0,
             asked: 0,
-            choice: Choice::new(paused),
+            choice,
             wants_server: false,
             ask_due: false,
             asking: Vec::new(),
@@ -254,9 +256,13 @@ impl<P: Parts> Pool<P> {
         self.idle.push(server);
     }
 
-    /// Takes out the most recently used idle server for a job, unless the pool is paused.
+    /// Takes out the idle server for a job that a client would get, unless the pool is paused.
     pub(crate) fn take_for_job(&mut self) -> Option<Conn> {
-        if self.choice.paused { None } else { self.idle.pop() }
+        match self.choice.order {
+            _ if self.choice.paused || self.idle.is_empty() => None,
+            LendOrder::First => Some(self.idle.remove(0)),
+            LendOrder::Last => self.idle.pop(),
+        }
     }
 
     /// Takes out the least recently used idle server for which `may_go` is true.

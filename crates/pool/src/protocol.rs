@@ -25,6 +25,7 @@ use crate::pool::Pool;
 use crate::refusal::Refusal;
 use crate::server::Server;
 use crate::settings::PoolSettings;
+use crate::shared::Shared;
 use crate::side::SideEnd;
 use crate::snapshot::Extent;
 
@@ -256,8 +257,13 @@ pub trait Protocol: Background + Sides + Views {
     }
     /// Writes the error that tells a client why its session ends, if the client gets one. The error
     /// is the last that the client gets, and the first if the client has not been greeted yet.
-    fn tell(client: &Self::Client, out: &mut Vec<u8>, cause: DisconnectReason) {
-        let _ = (client, out, cause);
+    fn tell(
+        shared: &Shared<Self>,
+        client: &Self::Client,
+        out: &mut Vec<u8>,
+        cause: DisconnectReason,
+    ) {
+        let _ = (shared, client, out, cause);
     }
     /// Writes a notice for a client that it waits for a server.
     fn tell_wait(client: &Self::Client, out: &mut Vec<u8>) {
@@ -296,8 +302,9 @@ pub trait Protocol: Background + Sides + Views {
         let failure = ConnectFailure { cause, why, kind, refusal: None };
         let mut supply = step.supply();
         if supply.drop_failed(server, &failure) {
+            let shared = supply.core_state.shared.clone();
             supply.fail_waiting(pool, (cause, why), |client, out| {
-                Self::tell(client, out, cause);
+                Self::tell(&shared, client, out, cause);
                 Self::code(cause).map(Cow::Borrowed)
             });
         }
@@ -305,8 +312,9 @@ pub trait Protocol: Background + Sides + Views {
     /// Ends the sessions of the clients that wait for a server of a pool whose login is refused.
     fn refuse_waiting(supply: &mut Supply<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let cause = DisconnectReason::ServerLogin;
+        let shared = supply.core_state.shared.clone();
         supply.fail_waiting(pool, (cause, &refusal.why), |client, out| {
-            Self::tell(client, out, cause);
+            Self::tell(&shared, client, out, cause);
             Self::code(cause).map(Cow::Borrowed)
         });
     }

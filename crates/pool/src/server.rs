@@ -17,6 +17,9 @@ use crate::parts::Parts;
 use crate::secured::Secured;
 use crate::time::Now;
 
+/// The number of reconnects of a server that is obsolete, which no pool reaches.
+const OBSOLETE: u32 = u32::MAX;
+
 /// The holder of a server.
 #[derive(Debug)]
 pub enum Holder<P: Parts> {
@@ -301,6 +304,18 @@ impl<P: Parts> Server<P> {
     #[inline]
     pub(crate) fn has_to_leave(&self, reconnects: u32, now: Now) -> bool {
         self.close_needed || self.reconnects != reconnects || self.expires < now
+    }
+
+    /// Marks the server to be closed once its client is done, since the pool's servers are to be
+    /// connected anew, or elsewhere.
+    pub(crate) fn make_obsolete(&mut self) {
+        (self.close_needed, self.reconnects) = (true, OBSOLETE);
+    }
+
+    /// Whether the pool's servers are to be connected anew, or elsewhere, which the pool has done
+    /// so many times.
+    pub(crate) fn is_obsolete(&self, reconnects: u32) -> bool {
+        self.reconnects != reconnects
     }
 
     /// Whether the server does a job for Refrain.

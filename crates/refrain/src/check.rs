@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use refrain_config::{Host, Options};
+use refrain_config::{General, Host, Options};
 
 use crate::descriptors::{self, Shares};
 use crate::exposure;
@@ -88,7 +88,7 @@ fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     for database in &options.databases {
         let name = &database.name;
         for host in database.server.hosts() {
-            let found = try_host(host, CONNECT_TIMEOUT);
+            let found = try_host(&options.general, host, CONNECT_TIMEOUT);
             all &= found.is_ok();
             match found {
                 Ok(()) => writeln!(out, "database {name}: {host} accepts connections")?,
@@ -101,13 +101,13 @@ fn reach(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
 
 /// Connects and disconnects. Does not log in, because that would need a user. `timeout` is for each
 /// address of the host.
-pub(crate) fn try_host(host: &Host, timeout: Duration) -> Result<(), String> {
+pub(crate) fn try_host(general: &General, host: &Host, timeout: Duration) -> Result<(), String> {
     match host {
         Host::Unix { dir, port } => try_socket(&dir.join(format!(".s.PGSQL.{port}"))),
         Host::Socket(path) => try_socket(path),
         Host::Tcp { host, port, .. } => {
             let mut last = String::new();
-            for address in resolve::look_up(host)? {
+            for address in resolve::look_up_by(general.resolv_conf.as_deref(), host)? {
                 let address = SocketAddr::new(address, *port);
                 match TcpStream::connect_timeout(&address, timeout) {
                     Ok(_) => return Ok(()),
@@ -145,12 +145,19 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there() {
         assert!(
-            try_host(&Host::Unix { dir: "/no/such/dir".into(), port: 5432 }, CONNECT_TIMEOUT)
-                .is_err()
+            try_host(
+                &General::default(),
+                &Host::Unix { dir: "/no/such/dir".into(), port: 5432 },
+                CONNECT_TIMEOUT
+            )
+            .is_err()
         );
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let options = Options::from_url(&format!("postgres://127.0.0.1:{port}")).unwrap();
-        assert_eq!(try_host(&options.databases[0].server.host, CONNECT_TIMEOUT), Ok(()));
+        assert_eq!(
+            try_host(&options.general, &options.databases[0].server.host, CONNECT_TIMEOUT),
+            Ok(())
+        );
     }
 }

@@ -32,6 +32,7 @@ mod served;
 mod scene;
 pub mod log;
 mod balance;
+mod dns;
 mod resolve;
 mod mail;
 mod machine;

@@ -144,6 +144,7 @@ pub(crate) fn tuning(general: &General) -> Tuning {
         interval: general.tcp_keepintvl.0,
         retries: general.tcp_keepcnt.0,
         user_timeout: general.tcp_user_timeout.0,
+        buffer: general.tcp_socket_buffer.0,
     }
 }
 

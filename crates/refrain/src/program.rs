@@ -186,12 +186,13 @@ fn refuse_trust(options: &Options, state: &State) -> io::Result<()> {
     }
 }
 
-/// Opens the file of the log, so that an error ends the start.
+/// Opens the file of the log, so that an error ends the start, and syslog.
 fn log_to_file(general: &General) -> io::Result<()> {
     let path = general.logfile.as_deref();
     let name = path.map(|path| path.display().to_string()).unwrap_or_default();
     let failed =
         |error: io::Error| io::Error::new(error.kind(), format!("logfile {name}: {error}"));
+    log::open_syslog(general);
     log::open_file(path).map_err(failed)
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use refrain_config::Database;
+use refrain_config::{Database, General};
 
 use crate::check::try_host;
 use crate::state::State;
@@ -20,8 +20,9 @@ const TRIES_MAX: usize = 8;
 /// `TRIES_MAX` databases.
 pub(crate) fn obstacles(state: &State) -> String {
     let unreachable = state.cores.iter().flat_map(|cores| cores.unreachable());
+    let options = state.options();
     let lines = unreachable.enumerate().filter_map(|(number, database)| {
-        let is_found = number < TRIES_MAX && is_reached(&database);
+        let is_found = number < TRIES_MAX && is_reached(&options.general, &database);
         (!is_found).then(|| {
             let hosts: Vec<_> = database.server.hosts().map(ToString::to_string).collect();
             format!("database {}: no host may serve ({})\n", database.name, hosts.join(", "))
@@ -30,6 +31,6 @@ pub(crate) fn obstacles(state: &State) -> String {
     lines.collect()
 }
 
-fn is_reached(database: &Database) -> bool {
-    database.server.hosts().any(|host| try_host(host, TRY).is_ok())
+fn is_reached(general: &General, database: &Database) -> bool {
+    database.server.hosts().any(|host| try_host(general, host, TRY).is_ok())
 }

@@ -1,8 +1,9 @@
 //! Name lookup: from host names to IP addresses, off the cores.
 //!
 //! The system's resolver blocks, for seconds if a name server is down, so each lookup has a thread
-//! of its own. Host names come from the configuration alone, so there are never more such threads
-//! than configured hosts. All attempts that ask for a name during its lookup get the same answer.
+//! of its own, and so does one by other name servers (`dns.rs`). Host names come from the
+//! configuration alone, so there are never more such threads than configured hosts. All attempts
+//! that ask for a name during its lookup get the same answer.
 //!
 //! An answer is used for `dns_max_ttl`. If a later lookup fails, the last answer stays in use:
 //! servers rarely move, and name servers fail. If the first lookup of a name fails, the failure is
@@ -13,11 +14,14 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_config::General;
+
+use crate::dns;
 
 /// Time between two looks for names that are not fresh any more, at least.
 const PAUSE_LEAST: Duration = Duration::from_secs(1);
@@ -77,14 +81,23 @@ impl Entry {
 pub(crate) struct Resolver {
     entries: Mutex<HashMap<String, Entry>>,
     ttl: Mutex<Ttl>,
+    /// The file with the name servers that are asked in place of the system's resolver.
+    file: Mutex<Option<PathBuf>>,
     follower: OnceLock<Follower>,
 }
 
 impl Resolver {
-    /// Puts the times for which answers are used into force.
+    /// Puts the times for which answers are used into force, and who is asked.
     pub(crate) fn configure(&self, general: &General) {
         let General { dns_max_ttl, dns_nxdomain_ttl, .. } = *general;
         *lock(&self.ttl) = Ttl { found: dns_max_ttl, lost: dns_nxdomain_ttl };
+        lock(&self.file).clone_from(&general.resolv_conf);
+    }
+
+    /// Looks a name up, which blocks.
+    fn look_up(&self, name: &str) -> Addresses {
+        let file = lock(&self.file).clone();
+        look_up_by(file.as_deref(), name)
     }
 
     fn ttl(&self) -> Ttl {
@@ -122,7 +135,7 @@ impl Resolver {
         let thread = thread::Builder::new().name("resolve".to_owned());
         let started = thread.spawn({
             let name = name.clone();
-            move || this.answer(&name, look_up(&name))
+            move || this.answer(&name, this.look_up(&name))
         });
         if let Err(error) = started {
             self.answer(
@@ -225,6 +238,11 @@ impl Resolver {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks the name servers of a file (`resolv_conf`), or without one the system's resolver. Blocks.
+pub(crate) fn look_up_by(file: Option<&Path>, name: &str) -> Addresses {
+    file.map_or_else(|| look_up(name), |file| dns::look_up(file, name))
 }
 
 /// Asks the system's resolver, which blocks.

@@ -113,16 +113,9 @@ impl<'a> Draft<'a> {
         if key.default.is_some_and(|default| is_same(default, value)) {
             return;
         }
-        let (message, is_warning) = match key.outcome {
-            Outcome::Option(..) | Outcome::Acts(_) => return,
-            Outcome::Needless(why) => (format!("has nothing to do here: {why}"), false),
-            Outcome::Missing(why) => (format!("is not built yet: {why}"), true),
-            Outcome::Refused(why) => {
-                let message = format!("is not built yet, and without it {why}");
-                return self.errors.push((Some(place), path.to_owned(), message));
-            }
-        };
-        self.told.push(Told { place, key: path.to_owned(), message, is_warning });
+        let Outcome::Needless(why) = key.outcome else { return };
+        let message = format!("has nothing to do here: {why}");
+        self.told.push(Told { place, key: path.to_owned(), message, is_warning: false });
     }
 
     /// Reads a value of a connection string; `None` if it is not set, or wrong.

@@ -24,10 +24,6 @@ pub(super) enum Outcome {
     Acts(&'static str),
     /// It has nothing to do here, for this reason.
     Needless(&'static str),
-    /// It is not built. Without it this happens, which harms nobody who is told.
-    Missing(&'static str),
-    /// It is not built. Without it this would happen, so Refrain does not start.
-    Refused(&'static str),
 }
 
 /// The table of Refrain's options that has an option.
@@ -42,7 +38,7 @@ pub(super) enum Table {
 }
 
 use Kind::{AnyText, Count, Flag, Milliseconds, Mode, Names, Path, Seconds, Text, Word};
-use Outcome::{Acts, Missing, Needless, Option as Same, Refused};
+use Outcome::{Acts, Needless, Option as Same};
 use Table::{Own, Pool, Program};
 use Zero::{Is, Number as Stays, Unset};
 
@@ -78,7 +74,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key(
         "application_name_add_host",
         Some("0"),
-        Missing("servers see the `application_name` of the client alone"),
+        Same(Program, "application_name_add_host", Flag),
         "1",
     ),
     key("auth_dbname", None, Same(Program, "auth_dbname", Text), "d"),
@@ -139,18 +135,15 @@ pub(super) const PROGRAM: &[Key] = &[
         "x.ini",
     ),
     key("default_pool_size", Some("20"), Same(Pool, "pool_size", Count(ALL)), "3"),
-    key(
-        "disable_pqexec",
-        Some("0"),
-        Refused("clients could send several statements in one text"),
-        "1",
-    ),
-    key("dns_max_ttl", Some("15"), Same(Program, "dns_max_ttl", Seconds(Stays)), "3"),
+    key("disable_pqexec", Some("0"), Same(Pool, "disable_pqexec", Flag), "1"),
+    key("dns_max_ttl", Some("15"), Acts("as there, at most `dns_zone_check_period`"), "3"),
     key("dns_nxdomain_ttl", Some("15"), Same(Program, "dns_nxdomain_ttl", Seconds(Stays)), "3"),
     key(
         "dns_zone_check_period",
         Some("0"),
-        Missing("a name is looked up again after `dns_max_ttl`, whatever its zone"),
+        Acts(
+            "`dns_max_ttl`, if that is longer: names are looked up anew, whatever their zones say",
+        ),
         "3",
     ),
     key(
@@ -190,8 +183,8 @@ pub(super) const PROGRAM: &[Key] = &[
     key(
         "max_packet_size",
         Some("2147483647"),
-        Missing("messages may be as long as PostgreSQL takes them"),
-        "9",
+        Acts("`max_packet_size` of `[pool]`, of 256 KiB at least"),
+        "1000000",
     ),
     key(
         "max_prepared_statements",
@@ -212,14 +205,9 @@ pub(super) const PROGRAM: &[Key] = &[
     key("query_wait_timeout", Some("120"), Same(Pool, "query_wait_timeout", Seconds(NEVER)), "3"),
     key("reserve_pool_size", Some("0"), Acts("as there; 0 if `reserve_pool_timeout` is 0"), "2"),
     key("reserve_pool_timeout", Some("5"), Same(Pool, "reserve_pool_timeout", Seconds(Stays)), "3"),
-    key("resolv_conf", Some(""), Refused("names would be looked up elsewhere"), "/r.conf"),
+    key("resolv_conf", Some(""), Same(Program, "resolv_conf", Path), "/r.conf"),
     key("sbuf_loopcnt", Some("5"), Needless("no connection delays the others"), "3"),
-    key(
-        "scram_iterations",
-        Some("4096"),
-        Missing("passwords in plain text are hashed 4096 times"),
-        "9999",
-    ),
+    key("scram_iterations", Some("4096"), Same(Program, "scram_iterations", Count(Stays)), "9999"),
     key(
         "server_check_delay",
         Some("30"),
@@ -238,12 +226,7 @@ pub(super) const PROGRAM: &[Key] = &[
         Same(Pool, "server_connect_timeout", Seconds(Is("1h"))),
         "3",
     ),
-    key(
-        "server_fast_close",
-        Some("0"),
-        Missing("in session mode, a server that is to go stays until its client leaves"),
-        "1",
-    ),
+    key("server_fast_close", Some("0"), Same(Pool, "server_fast_close", Flag), "1"),
     key("server_idle_timeout", Some("600"), Same(Pool, "server_idle_timeout", Seconds(NEVER)), "3"),
     key("server_lifetime", Some("3600"), Same(Pool, "server_lifetime", Seconds(Is("1s"))), "30"),
     key(
@@ -266,12 +249,7 @@ pub(super) const PROGRAM: &[Key] = &[
         ),
         "1",
     ),
-    key(
-        "server_round_robin",
-        Some("0"),
-        Missing("the server that was used last is used next"),
-        "1",
-    ),
+    key("server_round_robin", Some("0"), Same(Pool, "server_round_robin", Flag), "1"),
     key(
         "server_tls13_ciphers",
         None,
@@ -299,9 +277,9 @@ pub(super) const PROGRAM: &[Key] = &[
     key("stats_period", Some("60"), Same(Program, "stats_period", Seconds(Stays)), "3"),
     key("stats_users", Some(""), Same(Program, "stats_users", Names), "eve"),
     key("suspend_timeout", Some("10"), Needless("there is no SUSPEND"), "3"),
-    key("syslog", Some("0"), Missing("the log goes to standard error"), "1"),
-    key("syslog_facility", Some("daemon"), Needless("is for `syslog`"), "user"),
-    key("syslog_ident", Some("pgbouncer"), Needless("is for `syslog`"), "x"),
+    key("syslog", Some("0"), Same(Program, "syslog", Flag), "1"),
+    key("syslog_facility", Some("daemon"), Same(Program, "syslog_facility", Word), "user"),
+    key("syslog_ident", Some("pgbouncer"), Same(Program, "syslog_ident", Text), "x"),
     key(
         "tcp_defer_accept",
         Some("1"),
@@ -312,7 +290,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("tcp_keepcnt", Some("0"), Same(Program, "tcp_keepcnt", Count(Unset)), "3"),
     key("tcp_keepidle", Some("0"), Same(Program, "tcp_keepidle", Seconds(Unset)), "3"),
     key("tcp_keepintvl", Some("0"), Same(Program, "tcp_keepintvl", Seconds(Unset)), "3"),
-    key("tcp_socket_buffer", Some("0"), Missing("sockets have the system's buffers"), "65536"),
+    key("tcp_socket_buffer", Some("0"), Same(Program, "tcp_socket_buffer", Count(Unset)), "65536"),
     key(
         "tcp_user_timeout",
         Some("0"),

@@ -40,6 +40,8 @@ flags. To go back, stop Refrain and start PgBouncer: the file has not changed.
   that a reload may change, and for Refrain's own options (`SHOW CONFIG`). It reads no file anew
   but those of certificates. `DISABLE db` keeps new clients out until `ENABLE db`. The columns of
   `SHOW …` are those of the version in `pgbouncer_version`.
+- **Errors** of the pooler's own: PgBouncer's words, with SQLSTATE 08P01 (`pooler_errors` of
+  [config.md](config.md), and the table below).
 - **Peers**: `peer_id` and `[peers]` pass cancel requests on, also between Refrain and PgBouncer.
 - **Replication** connections have a server each ([replication.md](replication.md)).
 
@@ -48,10 +50,79 @@ flags. To go back, stop Refrain and start PgBouncer: the file has not changed.
 - There is one process for all cores. Several processes on one port are not needed; where there are
   several, they may be peers.
 - `auth_dbname` has to name a database that the file has, and files that it names have to exist.
-- The pooler's own errors have PostgreSQL's words and SQLSTATEs, or those in
-  [limits.md](limits.md), not PgBouncer's.
+- Errors that PgBouncer does not have keep PostgreSQL's words and SQLSTATEs, or those in
+  [limits.md](limits.md). A client that names a prepared statement that does not exist gets
+  PostgreSQL's 26000, and its session goes on. The log has PostgreSQL's SQLSTATEs.
 - TERM ends each client at the end of its transaction. PgBouncer waits until clients leave.
 - The log has Refrain's own form.
+
+## Errors
+
+An ini gets the words on the right, with SQLSTATE 08P01, and a TOML those on the left, unless
+`pooler_errors` says otherwise.
+"#;
+
+/// The errors of both vocabularies: PostgreSQL's and PgBouncer's.
+const ERRORS: &[(&str, &str)] = &[
+    (
+        "53300 sorry, too many clients already",
+        "no more connections allowed (max_client_conn), or with too many pools: no memory for pool",
+    ),
+    (
+        "53300 too many connections for database \"shop\"",
+        "client connections exceeded (max_db_client_connections)",
+    ),
+    (
+        "53300 too many connections for role \"app\"",
+        "client connections exceeded (max_user_client_connections)",
+    ),
+    ("3D000 database \"shop\" does not exist", "no such database: shop"),
+    (
+        "55000 database \"shop\" is not currently accepting connections",
+        "database \"shop\" is disabled",
+    ),
+    (
+        "28P01 password authentication failed for user \"app\"",
+        "password authentication failed, or with SCRAM: SASL authentication failed",
+    ),
+    ("28P01 role \"app\" does not exist", "\"trust\" authentication failed"),
+    ("28000 no pg_hba.conf entry for …, pg_hba.conf rejects …", "login rejected"),
+    ("28000 connection requires a valid client certificate", "certificate authentication failed"),
+    ("28000 Peer authentication failed for user \"app\"", "unix socket login rejected"),
+    ("28000 no pg_hba.conf entry for …, no encryption (`client_tls_sslmode`)", "SSL required"),
+    ("28000 no PostgreSQL user name specified in startup packet", "no username supplied"),
+    ("0A000 unsupported frontend protocol 2.0 …", "old V2 protocol not supported"),
+    ("42501 not allowed to use the admin console", "not allowed"),
+    ("57P03 could not look up the user", "bouncer config error"),
+    ("57014 canceling authentication due to timeout", "client_login_timeout"),
+    ("08P01 query_wait_timeout", "query_wait_timeout"),
+    ("57014 query timeout", "query timeout"),
+    ("57P05 client idle timeout", "client_idle_timeout"),
+    ("25P03 terminating connection due to idle-in-transaction timeout", "idle transaction timeout"),
+    ("25P04 terminating connection due to transaction timeout", "transaction timeout"),
+    (
+        "57P03, 08006 could not connect to server",
+        "server login has been failing, cached error: connect failed (server_login_retry)",
+    ),
+    ("08006 server login failed", "server login failed: wrong password type"),
+    ("08006 the server closed the connection unexpectedly", "server conn crashed?"),
+    ("08P01 the server broke the protocol", "bad pkt header"),
+    ("08P01 invalid message", "unknown pkt"),
+    (
+        "08P01 transaction blocks are not allowed in statement pooling mode",
+        "transaction blocks not allowed in statement pooling mode",
+    ),
+    ("0A000 simple queries are switched off (disable_pqexec)", "PQexec disallowed"),
+    ("54000 the message is longer than max_packet_size", "bad packet header"),
+    ("57P03 the database system is shutting down (at a login)", "server shutting down"),
+    (
+        "57P01 terminating connection due to administrator command",
+        "server shutting down, database removed, admin forced disconnect (`KILL`), or database configuration changed (`server_fast_close`)",
+    ),
+];
+
+const BEHIND_ERRORS: &str = r#"
+A server's own error is passed on as it is, in both.
 
 ## The program under the name `pgbouncer`
 
@@ -65,10 +136,8 @@ with a reason: a supervisor such as systemd starts a program in the background.
 ## Keys
 
 *Acts*: the key is an option of Refrain, or does what the row says. *Told*: it has nothing to do
-here. *Missing*: it is not built; Refrain starts, and says what happens without it. *Refused*: it is
-not built, and Refrain does not start, because something would go wrong without it. Refrain says
-nothing of a key that has PgBouncer's default. What it says, it says in the log at the start and at
-each reload, and `refrain check` prints it.
+here. Refrain says nothing of a key that has PgBouncer's default. What it says, it says in the log
+at the start and at each reload, and `refrain check` prints it.
 "#;
 
 const CHAPTERS: [(&str, &[Key]); 4] = [
@@ -81,6 +150,9 @@ const CHAPTERS: [(&str, &[Key]); 4] = [
 /// Returns the text of `docs/pgbouncer.md`.
 pub fn pgbouncer_page() -> String {
     let mut text = INTRODUCTION.to_owned();
+    text += "\n| PostgreSQL's | PgBouncer's |\n|---|---|\n";
+    ERRORS.iter().for_each(|(ours, theirs)| text += &format!("| {ours} | {theirs} |\n"));
+    text += BEHIND_ERRORS;
     for (title, keys) in CHAPTERS {
         text += &format!("\n### {title}\n\n| key | default | | |\n|---|---|---|---|\n");
         keys.iter().for_each(|key| text += &row(key));
@@ -98,8 +170,6 @@ fn row(key: &Key) -> String {
         Outcome::Option(_, option, _) => ("acts", format!("`{option}`")),
         Outcome::Acts(what) => ("acts", what.to_owned()),
         Outcome::Needless(why) => ("told", why.to_owned()),
-        Outcome::Missing(what) => ("missing", what.to_owned()),
-        Outcome::Refused(what) => ("refused", what.to_owned()),
     };
     format!("| `{}` | {default} | {outcome} | {words} |\n", key.name)
 }

@@ -7,16 +7,24 @@ use super::tls::{self, Chosen};
 use super::values::{Kind, Within, Zero, absolute, given, list, names};
 use crate::value::Given;
 
+/// The least length of messages that can be bounded.
+const PACKET_LEAST: i64 = 256 * 1024;
+/// The length of messages from which on nothing is bounded, which is PgBouncer's default.
+const PACKET_MOST: i64 = 0x7fff_ffff;
+
 impl Draft<'_> {
     /// Sets the options of these keys.
     pub(super) fn program(&mut self) {
         // Nothing listens that PgBouncer would not listen on.
         self.set("metrics_listen", given("off"), None);
+        self.set("pooler_errors", given("pgbouncer"), None);
         self.listening();
         self.authentication();
         self.client_tls();
         self.pools();
         self.checks();
+        self.names();
+        self.packets();
         let (_, place) = self.value("verbose");
         let level = match self.number("verbose") {
             ..=0 => "info",
@@ -218,6 +226,46 @@ impl Draft<'_> {
         let reserve = self.number("reserve_pool_size");
         if self.has_reserve() {
             self.set_pool("reserve_pool_size", Given::Whole(reserve), place);
+        }
+    }
+
+    /// Sets how long messages may be. Those of 256 KiB are the least that Refrain bounds: it looks
+    /// at the length of a message where that has not arrived in full.
+    fn packets(&mut self) {
+        let (_, place) = self.value("max_packet_size");
+        match self.number("max_packet_size") {
+            length @ 0..PACKET_LEAST => {
+                let message = format!("is {PACKET_LEAST} here, not {length}");
+                self.warn(place, "max_packet_size", message);
+                self.set_pool("max_packet_size", Given::Whole(PACKET_LEAST), place);
+            }
+            length @ PACKET_LEAST..PACKET_MOST => {
+                self.set_pool("max_packet_size", Given::Whole(length), place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sets for how long the addresses of names are used. PgBouncer looks up all names of a zone
+    /// whose number has changed since it last asked, so none is older than that.
+    fn names(&mut self) {
+        let mut least: Option<(f64, &str, Option<usize>)> = None;
+        for key in ["dns_max_ttl", "dns_zone_check_period"] {
+            let (text, place) = self.value(key);
+            let Some(seconds) = text.parse::<f64>().ok().filter(|it| (0.0..1e9).contains(it))
+            else {
+                self.fail(place, key, "expected a number of seconds");
+                continue;
+            };
+            let counts = key == "dns_max_ttl" || seconds > 0.0;
+            if counts && least.is_none_or(|(other, ..)| seconds < other) {
+                least = Some((seconds, text, place));
+            }
+        }
+        let Some((_, text, place)) = least else { return };
+        let kind = Kind::Seconds(Zero::Number);
+        if let Ok(Some(given)) = kind.read(text, Within::Program, &self.directory) {
+            self.set("dns_max_ttl", given, place);
         }
     }
 

@@ -135,7 +135,12 @@ on_both! {
         let any = Address::Tcp(([127, 0, 0, 1], 0).into());
         let (idle, patience) = (Duration::from_secs(31), Duration::from_millis(7000));
         let tuning =
-            Tuning { idle: Some(idle), user_timeout: Some(patience), ..Tuning::default() };
+            Tuning {
+                idle: Some(idle),
+                user_timeout: Some(patience),
+                buffer: Some(32 * 1024),
+                ..Tuning::default()
+            };
         let how = Listening { backlog: 8, is_shared: true, tuning };
         let listener = Listener::bind_as(&any, &how).unwrap();
         let address = listener.local().unwrap();
@@ -147,6 +152,9 @@ on_both! {
         let socket = SockRef::from(&socket);
         assert_eq!(socket.tcp_keepalive_time().unwrap(), idle);
         assert_eq!(socket.tcp_user_timeout().unwrap(), Some(patience));
+        // The kernel doubles what is asked for.
+        assert_eq!(socket.send_buffer_size().unwrap(), 64 * 1024);
+        assert_eq!(socket.recv_buffer_size().unwrap(), 64 * 1024);
     }
 
     fn after_unlisten_nobody_is_accepted(driven) {

@@ -10,6 +10,8 @@
 //! is stored comes from the same seed, so that a user who becomes known keeps its salt.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use refrain_config::ScramVerifier;
 use subtle::ConstantTimeEq;
@@ -19,15 +21,16 @@ use super::password::{Key, Md5Hash, Password};
 use super::secret::{ScramKeys, Secret, StoredSecret};
 use super::verifier::{hmac, is_of, recover, verifier_of};
 
-/// Iterations of verifiers that Refrain makes: PostgreSQL's default.
+/// Iterations of verifiers that Refrain makes, unless the options say others: PostgreSQL's default.
 pub(crate) const ITERATIONS: u32 = 4096;
 
-/// The random key from which Refrain derives the salts and secrets that it has to invent.
+/// The random key from which Refrain derives the salts and secrets that it has to invent, and the
+/// iterations of the verifiers that it makes.
 ///
 /// The same seed must serve all cores and processes that answer under one address, or salts would
 /// differ from one attempt to the next.
 #[derive(Clone)]
-pub struct Seed(Key);
+pub struct Seed(Key, Arc<AtomicU32>);
 
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +41,16 @@ impl fmt::Debug for Seed {
 impl Seed {
     /// Takes 32 random bytes.
     pub fn new(random: [u8; 32]) -> Self {
-        Self(Zeroizing::new(random))
+        Self(Zeroizing::new(random), Arc::new(AtomicU32::new(ITERATIONS)))
+    }
+
+    /// Has verifiers that are made from now on have so many iterations, on all cores.
+    pub(crate) fn set_iterations(&self, iterations: u32) {
+        self.1.store(iterations.max(1), Relaxed);
+    }
+
+    fn iterations(&self) -> u32 {
+        self.1.load(Relaxed)
     }
 
     pub(super) fn key(&self, purpose: &str, user: &str) -> Key {
@@ -106,10 +118,10 @@ impl Credential {
     pub fn prepare(user: &str, stored: StoredSecret, seed: &Seed) -> Self {
         let (kind, verifier) = match stored {
             StoredSecret::Password(password) => {
-                let verifier = verifier_of(&password, &seed.salt(user), ITERATIONS);
+                let verifier = verifier_of(&password, &seed.salt(user), seed.iterations());
                 (Kind::Password(password), verifier)
             }
-            StoredSecret::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, ITERATIONS)),
+            StoredSecret::Md5(hash) => (Kind::Md5(hash), seed.verifier(user, seed.iterations())),
             StoredSecret::Scram(verifier) => (Kind::Scram, verifier),
         };
         Self { user: user.to_owned(), kind, verifier, known: true }
@@ -118,9 +130,10 @@ impl Credential {
     /// Makes the credential of an unknown user. This is cheap: the caller need not keep it.
     pub fn unknown(user: &str, like: Like, seed: &Seed) -> Self {
         let secret = seed.key("secret\0", user);
+        let made = seed.iterations();
         let (kind, iterations) = match like {
-            Like::Password => (Kind::Password(Password::of_key(&secret)), ITERATIONS),
-            Like::Md5 => (Kind::Md5(Md5Hash::digest(&[&secret[..]])), ITERATIONS),
+            Like::Password => (Kind::Password(Password::of_key(&secret)), made),
+            Like::Md5 => (Kind::Md5(Md5Hash::digest(&[&secret[..]])), made),
             Like::Scram { iterations } => (Kind::Scram, iterations.max(1)),
         };
         let verifier = seed.verifier(user, iterations);
@@ -128,9 +141,11 @@ impl Credential {
     }
 
     /// Whether this is the credential that the secret makes.
-    pub(crate) fn is_of(&self, stored: &StoredSecret) -> bool {
+    pub(crate) fn is_of(&self, stored: &StoredSecret, seed: &Seed) -> bool {
         match (&self.kind, stored) {
-            (Kind::Password(own), StoredSecret::Password(other)) => own.same(other).into(),
+            (Kind::Password(own), StoredSecret::Password(other)) => {
+                self.verifier.iterations == seed.iterations() && bool::from(own.same(other))
+            }
             (Kind::Md5(own), StoredSecret::Md5(other)) => own.bytes().ct_eq(other.bytes()).into(),
             (Kind::Scram, StoredSecret::Scram(other)) => self.verifier == *other,
             _ => false,

@@ -21,7 +21,7 @@ use refrain_pool::lobby::Counted;
 use crate::auth::{AuthError, AuthRequest, AuthStep, Authenticated, Method, NONCE_BYTES, Proving};
 use crate::console::session::Session;
 use crate::engine::ClientLogin;
-use crate::ground::reports::too_many_connections;
+use crate::ground::reports::{PoolerError, report_in_words, too_many_connections};
 use crate::login::lookup::{UserFound, doubt_user};
 use crate::settings::defaults::Defaults;
 use crate::settings::session::{ServerParameters, Setting};
@@ -34,6 +34,8 @@ use crate::state::replication::{Relay, Start};
 /// The largest message at the login, without its length: PostgreSQL's `PG_MAX_AUTH_TOKEN_LENGTH`
 /// counts these four bytes as well. So a password has at most 65,530 bytes.
 const AUTH_BYTES_MAX: u32 = 65_535 - 4;
+/// The error of an exchange of passwords that has failed.
+const NOT_SASL: PoolerError = PoolerError::End(DisconnectReason::Login);
 
 impl ClientLogin<'_, '_> {
     /// Handles the input of a client that has not logged in. Returns the number of bytes handled.
@@ -92,7 +94,7 @@ impl ClientLogin<'_, '_> {
         let is_trusted = method == Method::Trust;
         if is_trusted && !shared.options().must_be_known(&login_request.user) {
             let trusted = trusted();
-            return self.proof(login_request, trusted);
+            return self.proof(login_request, trusted, NOT_SASL);
         }
         let credential = match self.find_user(&login_request, since) {
             UserFound::Credential(credential) => credential,
@@ -109,15 +111,17 @@ impl ClientLogin<'_, '_> {
         if is_trusted {
             if credential.is_known() {
                 let trusted = trusted();
-                return self.proof(login_request, trusted);
+                return self.proof(login_request, trusted, NOT_SASL);
             }
             let message = format!("role \"{}\" does not exist", login_request.user);
-            return self.refuse_in_words(DisconnectReason::Login, &message, "");
+            let report = report_in_words(DisconnectReason::Login, &message);
+            let report = report.expect("a failed login has an error");
+            return self.refuse_client(DisconnectReason::Login, PoolerError::Untrusted, &report);
         }
         let random: [u8; NONCE_BYTES] = self.step.engine.core_state.random();
         let Some(client) = self.step.engine.connections.client(self.conn) else { return };
         let proof = Proving::start_over(client.secured(), method, &credential, &random);
-        self.proof(login_request, proof);
+        self.proof(login_request, proof, NOT_SASL);
     }
 
     /// Handles a message of a client that authenticates itself.
@@ -142,7 +146,8 @@ impl ClientLogin<'_, '_> {
         let body = input.get(refrain_pg_wire::frame::HEADER_BYTES..length)?;
         let client = self.step.engine.connections.client(self.conn)?;
         let (login_request, proving) = client.session.login.take_proving()?;
-        self.proof(login_request, proving.receive(body));
+        let error = if proving.is_sasl() { PoolerError::Sasl } else { NOT_SASL };
+        self.proof(login_request, proving.receive(body), error);
         Some(length)
     }
 
@@ -155,8 +160,8 @@ impl ClientLogin<'_, '_> {
         self.refuse_in_words(DisconnectReason::ClientProtocol, &message, "");
     }
 
-    /// Handles the result of a step of the authentication.
-    fn proof(&mut self, login_request: Box<LoginRequest>, proof: AuthStep) {
+    /// Handles the result of a step of the authentication. `error` is the one of a failure.
+    fn proof(&mut self, login_request: Box<LoginRequest>, proof: AuthStep, error: PoolerError) {
         match proof {
             AuthStep::Send(request, proving) => {
                 request.write(self.step.ports.out(self.conn));
@@ -171,7 +176,7 @@ impl ClientLogin<'_, '_> {
                 }
                 let (message, sqlstate) = (refusal.to_string(), refusal.sqlstate());
                 let report = Report { severity: "FATAL", sqlstate, message: &message, hint: "" };
-                self.refused(&login_request, &report, "");
+                self.refused(&login_request, error, &report, "");
             }
             AuthStep::Done(authenticated, requests) => {
                 let checked = self.check_certificate(&login_request);
@@ -201,7 +206,8 @@ impl ClientLogin<'_, '_> {
         let database = &login_request.database;
         if self.step.engine.core_state.shared.is_disabled(database) {
             let message = format!("database \"{database}\" is not currently accepting connections");
-            return self.refuse_in_words(DisconnectReason::DisabledDatabase, &message, "");
+            let cause = DisconnectReason::DisabledDatabase;
+            return self.refuse_database(cause, &login_request.database, (&message, ""));
         }
         let entry = options.database(database);
         let (known, takes) = (entry.is_some(), entry.is_some_and(replicates));
@@ -210,7 +216,10 @@ impl ClientLogin<'_, '_> {
         }
         let Some(shared) = self.pool_of(&mut login_request) else {
             if known {
-                return self.step.end_client(self.conn, DisconnectReason::TooManyClients);
+                let cause = DisconnectReason::TooManyClients;
+                let report = report_in_words(cause, "sorry, too many clients already");
+                let report = report.expect("one client too many has an error");
+                return self.refuse_client(cause, PoolerError::NoPool, &report);
             }
             return self.refuse_unknown(&login_request.database);
         };
@@ -270,7 +279,7 @@ impl ClientLogin<'_, '_> {
     fn refuse_replication(&mut self) {
         let message = "this database has no replication connections";
         let report = Report { severity: "FATAL", sqlstate: "0A000", message, hint: "" };
-        self.refuse_client(DisconnectReason::Login, &report);
+        self.refuse_client(DisconnectReason::Login, PoolerError::PostgreSqls, &report);
     }
 
     /// Ends a login to a database that does not exist.
@@ -283,17 +292,19 @@ impl ClientLogin<'_, '_> {
                 "The database here is \"{default}\". A configuration file may name others; see docs/config.md."
             )
         });
-        self.refuse_in_words(DisconnectReason::UnknownDatabase, &message, &hint);
+        self.refuse_database(DisconnectReason::UnknownDatabase, database, (&message, &hint));
     }
 
-    /// Ends a login of one client too many, in PostgreSQL's words.
+    /// Ends a login of one client too many.
     fn refuse_over_limit(
         &mut self,
         limit_reached: LimitReached,
         (pool, user): (&PoolShared, &str),
     ) {
-        let message = too_many_connections(limit_reached, &pool.database, user);
-        self.refuse_in_words(DisconnectReason::TooManyClients, &message, "");
+        let (error, message) = too_many_connections(limit_reached, &pool.database, user);
+        let report = report_in_words(DisconnectReason::TooManyClients, &message);
+        let report = report.expect("one client too many has an error");
+        self.refuse_client(DisconnectReason::TooManyClients, error, &report);
     }
 
     /// Determines the settings that a client begins with. Settings that no server has accepted yet
@@ -306,6 +317,7 @@ impl ClientLogin<'_, '_> {
         let pool = self.step.engine.core_state.pool(client.pool());
         let Some(server_parameters) = pool.shared.protocol.server_parameters() else { return };
         client.session.statements.manage(pool.settings.options.prepared_statements);
+        client.session.login.refuse_queries(pool.settings.options.disable_pqexec);
         let plain = is_plain(&login_request.settings);
         let id = client.pool();
         let last_login = last_login(
@@ -370,7 +382,8 @@ impl ClientLogin<'_, '_> {
     /// Ends a login: sends ParameterStatus, BackendKeyData and ReadyForQuery.
     fn finish_login(&mut self, login_request: &LoginRequest, authenticated: Authenticated) {
         if let Some(refused) = &login_request.refused {
-            return self.refuse_client(DisconnectReason::Login, &refused.report());
+            let error = PoolerError::PostgreSqls;
+            return self.refuse_client(DisconnectReason::Login, error, &refused.report());
         }
         let options = self.step.engine.core_state.shared.options();
         let bytes = if login_request.minor >= 2 { 32 } else { 4 };

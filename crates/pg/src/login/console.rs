@@ -10,6 +10,7 @@ use refrain_pool::lobby::Counted;
 use crate::auth::{AuthStep, Authenticated, Credential, Password};
 use crate::console::session::Session;
 use crate::engine::ClientLogin;
+use crate::ground::reports::PoolerError;
 use crate::state::client::login::LoginRequest;
 use crate::state::parts::Shared;
 use crate::state::shared::SharedPart;
@@ -68,7 +69,7 @@ impl ClientLogin<'_, '_> {
                 message: "not allowed to use the admin console",
                 hint: "Add the user to admin_users or stats_users.",
             };
-            return self.refuse_client(DisconnectReason::Login, &report);
+            return self.refuse_client(DisconnectReason::Login, PoolerError::Console, &report);
         }
         if !self.step.count_as(self.conn, Counted::Console) {
             return self.step.end_client(self.conn, DisconnectReason::TooManyClients);

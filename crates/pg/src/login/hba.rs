@@ -1,7 +1,7 @@
 //! The method by which a client proves who it is: that of the configuration, or that of the first
 //! rule of `pg_hba.conf` that is for the client.
 
-use refrain_config::AuthMethod;
+use refrain_config::{AuthMethod, HbaMethod};
 use refrain_pg_wire::write::{self, Report};
 use refrain_pool::ClientNote;
 use refrain_pool::disconnect::DisconnectReason;
@@ -10,6 +10,7 @@ use refrain_pool::event::Level;
 use crate::auth::Method;
 use crate::auth::hba::{Applicant, Denied};
 use crate::engine::ClientLogin;
+use crate::ground::reports::{PoolerError, in_other_words};
 use crate::state::client::login::LoginRequest;
 
 impl ClientLogin<'_, '_> {
@@ -76,7 +77,7 @@ impl ClientLogin<'_, '_> {
         let message = denied.to_string();
         let sqlstate = denied.sqlstate();
         let report = Report { severity: "FATAL", sqlstate, message: &message, hint: denied.hint() };
-        self.refused(login_request, &report, denied.detail());
+        self.refused(login_request, own_error(denied), &report, denied.detail());
     }
 
     /// Ends a login that has failed, and counts that. The log also has the rule that was for the
@@ -84,6 +85,7 @@ impl ClientLogin<'_, '_> {
     pub(crate) fn refused(
         &mut self,
         login_request: &LoginRequest,
+        error: PoolerError,
         report: &Report<'_>,
         detail: &str,
     ) {
@@ -111,7 +113,31 @@ impl ClientLogin<'_, '_> {
                 ..ClientNote::new(Level::Warn, DisconnectReason::Login)
             },
         );
-        write::error(self.step.ports.out(self.conn), report);
+        let errors = self.step.engine.core_state.shared.options().general.pooler_errors;
+        let out = self.step.ports.out(self.conn);
+        match in_other_words(errors, error, "") {
+            None => write::error(out, report),
+            Some((sqlstate, message)) => {
+                write::error(out, &Report { sqlstate, message: &message, hint: "", ..*report });
+            }
+        }
         self.step.remove_client(self.conn, false);
+    }
+}
+
+/// Returns the error of a login that is denied.
+fn own_error(denied: &Denied) -> PoolerError {
+    match denied {
+        Denied::NoEntry(_) | Denied::Rejected(_) => PoolerError::Rejected,
+        Denied::NoCertificate => PoolerError::Certificate,
+        Denied::ClearText => PoolerError::PostgreSqls,
+        Denied::Failed { method, .. } => match method {
+            HbaMethod::Cert => PoolerError::Certificate,
+            HbaMethod::Peer => PoolerError::Peer,
+            HbaMethod::Trust | HbaMethod::Reject => PoolerError::Untrusted,
+            HbaMethod::Password | HbaMethod::Md5 | HbaMethod::Scram => {
+                PoolerError::End(DisconnectReason::Login)
+            }
+        },
     }
 }

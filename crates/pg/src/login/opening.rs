@@ -3,6 +3,8 @@
 //!
 //! Errors for malformed packets, and their absence, are as in PostgreSQL's `ProcessStartupPacket`.
 
+use std::net::SocketAddr;
+
 use refrain_config::{Database, SslMode};
 use refrain_pg_wire::startup::{self, MINOR_NEWEST, Opening, STARTUP_BYTES_MAX, Startup};
 use refrain_pg_wire::write::{self, Report};
@@ -13,7 +15,8 @@ use refrain_pool::{Action, ClientNote};
 
 use crate::auth::hba::Applicant;
 use crate::engine::ClientLogin;
-use crate::ground::reports::report_in_words;
+use crate::ground::reports::{PoolerError, in_other_words, report_in_words};
+use crate::settings::session::Setting;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
 use crate::state::peer_keys::{Addressee, addressee};
@@ -173,7 +176,7 @@ impl ClientLogin<'_, '_> {
         let applicant = Applicant { peer, secured, database, user, replicates };
         let message = applicant.no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
-        self.refuse_client(DisconnectReason::Login, &report);
+        self.refuse_client(DisconnectReason::Login, PoolerError::Unencrypted, &report);
         false
     }
 
@@ -196,7 +199,14 @@ impl ClientLogin<'_, '_> {
         let message = format!(
             "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{MINOR_NEWEST}"
         );
-        self.refuse_in_words(DisconnectReason::ClientVersion, &message, "");
+        match report_in_words(DisconnectReason::ClientVersion, &message) {
+            Some(report) if major == 2 => self.refuse_client(
+                DisconnectReason::ClientVersion,
+                PoolerError::OldProtocol,
+                &report,
+            ),
+            _ => self.refuse_in_words(DisconnectReason::ClientVersion, &message, ""),
+        }
     }
 
     fn startup(&mut self, startup: &Startup<'_>) -> Option<LoginRequest> {
@@ -207,14 +217,17 @@ impl ClientLogin<'_, '_> {
         if self.step.engine.core_state.is_shutting_down() {
             let message = "the database system is shutting down";
             let report = Report { severity: "FATAL", sqlstate: "57P03", message, hint: "" };
-            self.refuse_client(DisconnectReason::Shutdown, &report);
+            self.refuse_client(DisconnectReason::Shutdown, PoolerError::Late, &report);
             return None;
         }
         self.negotiate(startup);
         let login_request = match login_request(startup) {
-            Ok(login_request) => self.meant(login_request),
-            Err(report) => {
-                self.refuse_client(DisconnectReason::Login, &report);
+            Ok(mut login_request) => {
+                self.add_host(&mut login_request);
+                self.meant(login_request)
+            }
+            Err((error, report)) => {
+                self.refuse_client(DisconnectReason::Login, error, &report);
                 return None;
             }
         };
@@ -261,6 +274,39 @@ impl ClientLogin<'_, '_> {
         login_request
     }
 
+    /// Adds the client's address to its `application_name`, as PgBouncer does, if it is to. The
+    /// names of replication connections stay: PostgreSQL compares them with
+    /// `synchronous_standby_names`.
+    fn add_host(&mut self, login_request: &mut LoginRequest) {
+        let general = &self.step.engine.core_state.shared.options().general;
+        if !general.application_name_add_host || login_request.replication.is_some() {
+            return;
+        }
+        let Some(client) = self.step.engine.connections.client(self.conn) else { return };
+        let details = match client.peer() {
+            Peer::Tcp(address) => {
+                SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+            }
+            Peer::Unix { .. } => {
+                let own = general.unix_socket_port.map(|port| port.0);
+                let port = own.or(general.listen.first().map(SocketAddr::port));
+                format!("unix:{}", port.unwrap_or(6432))
+            }
+        };
+        let is_name = |(name, _): &&mut Setting| name.eq_ignore_ascii_case(b"application_name");
+        let name = login_request.settings.iter_mut().filter(is_name).last();
+        match name {
+            Some((_, value)) => {
+                *value = [&value[..], b" - ", details.as_bytes()].concat().into();
+            }
+            None => {
+                let value = format!("app - {details}").into_bytes();
+                let name = b"application_name"[..].into();
+                login_request.settings.push((name, value.into()));
+            }
+        }
+    }
+
     /// Tells a client that asked for a newer protocol, or for unknown options, which version
     /// Refrain speaks.
     fn negotiate(&mut self, startup: &Startup<'_>) {
@@ -274,19 +320,63 @@ impl ClientLogin<'_, '_> {
         }
     }
 
-    /// Ends a login with the SQLSTATE of its reason and words of its own.
+    /// Ends a login with the SQLSTATE of its reason and words of its own, which PgBouncer has as
+    /// well.
     pub(crate) fn refuse_in_words(&mut self, cause: DisconnectReason, message: &str, hint: &str) {
         if let Some(report) = report_in_words(cause, message) {
-            self.refuse_client(cause, &Report { hint, ..report });
+            self.end_with(cause, &report, &Report { hint, ..report });
         }
     }
 
-    /// Ends a login with an error of its own.
-    pub(crate) fn refuse_client(&mut self, cause: DisconnectReason, report: &Report<'_>) {
-        let (code, detail) = (Some(report.sqlstate), report.message.to_owned());
+    /// Ends a login with an error that names a database.
+    pub(crate) fn refuse_database(
+        &mut self,
+        cause: DisconnectReason,
+        database: &str,
+        (message, hint): (&str, &str),
+    ) {
+        if let Some(report) = report_in_words(cause, message) {
+            self.refuse_named(
+                cause,
+                (PoolerError::End(cause), database),
+                &Report { hint, ..report },
+            );
+        }
+    }
+
+    /// Ends a login with an error of its own, which has the words of `pooler_errors`.
+    pub(crate) fn refuse_client(
+        &mut self,
+        cause: DisconnectReason,
+        error: PoolerError,
+        report: &Report<'_>,
+    ) {
+        self.refuse_named(cause, (error, ""), report);
+    }
+
+    fn refuse_named(
+        &mut self,
+        cause: DisconnectReason,
+        (error, name): (PoolerError, &str),
+        report: &Report<'_>,
+    ) {
+        let errors = self.step.engine.core_state.shared.options().general.pooler_errors;
+        match in_other_words(errors, error, name) {
+            None => self.end_with(cause, report, report),
+            Some((sqlstate, message)) => {
+                let severity = report.severity;
+                let told = Report { severity, sqlstate, message: &message, hint: "" };
+                self.end_with(cause, report, &told);
+            }
+        }
+    }
+
+    /// Ends a login with an error for the log and one for the client.
+    fn end_with(&mut self, cause: DisconnectReason, logged: &Report<'_>, told: &Report<'_>) {
+        let (code, detail) = (Some(logged.sqlstate), logged.message.to_owned());
         let note = ClientNote::new(Level::Warn, cause);
         self.step.log().tell_of_client(self.conn, ClientNote { code, detail, ..note });
-        write::error(self.step.ports.out(self.conn), report);
+        write::error(self.step.ports.out(self.conn), told);
         self.step.remove_client(self.conn, false);
     }
 }
@@ -308,7 +398,7 @@ fn spoken(wanted: u16) -> u16 {
 }
 
 /// Sorts a startup packet's parameters.
-fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>> {
+fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, (PoolerError, Report<'static>)> {
     let invalid = |message| Report { severity: "FATAL", sqlstate: "28000", message, hint: "" };
     let mut login_request = LoginRequest {
         minor: spoken(startup.minor),
@@ -329,19 +419,21 @@ fn login_request(startup: &Startup<'_>) -> Result<LoginRequest, Report<'static>>
             b"options" => options = Some(value),
             b"replication" => {
                 let read = Replication::read(value);
-                login_request.replication = read.ok_or(Report {
+                let report = Report {
                     severity: "FATAL",
                     sqlstate: "22023",
                     message: "invalid value for parameter \"replication\"",
                     hint: "Valid values are: \"false\", 0, \"true\", 1, \"database\".",
-                })?;
+                };
+                login_request.replication = read.ok_or((PoolerError::PostgreSqls, report))?;
             }
             name if name.starts_with(b"_pq_.") => {}
             name => login_request.settings.push((name.into(), value.into())),
         }
     }
     if login_request.user.is_empty() {
-        return Err(invalid("no PostgreSQL user name specified in startup packet"));
+        let report = invalid("no PostgreSQL user name specified in startup packet");
+        return Err((PoolerError::NoUserName, report));
     }
     if login_request.database.is_empty() {
         login_request.database.clone_from(&login_request.user);

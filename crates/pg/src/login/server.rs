@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use refrain_config::TargetSessionAttrs;
+use refrain_config::{PoolerErrors, TargetSessionAttrs};
 use refrain_pg_wire::back::{self as read, Authentication, Fields, field};
 use refrain_pg_wire::tag::back;
 use refrain_pg_wire::write::Report;
@@ -338,14 +338,16 @@ impl LoginToServer<'_, '_> {
             None => FailureKind::Lasting,
         };
         let refusal = words.filter(|words| is_refusal(&Fields(words)));
+        let errors = self.step.engine.core_state.shared.options().general.pooler_errors;
         let failure = ConnectFailure { cause, why, kind, refusal };
         let mut supply = self.step.supply();
         if supply.drop_failed(self.conn, &failure) {
             if gone && !shared.is_live() {
                 shared.protocol.forget_server_parameters();
             }
-            let tell =
-                |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, words);
+            let tell = |client: &ClientSession, out: &mut Vec<u8>| {
+                tell_failure((errors, cause), client, out, words)
+            };
             supply.fail_waiting(id, (cause, why), tell);
         }
         if gone {
@@ -357,9 +359,9 @@ impl LoginToServer<'_, '_> {
 /// Tells a client that waits for a server that none can be logged in to: with the server's own
 /// error, if it sent one. Returns the SQLSTATE.
 pub(crate) fn tell_failure(
+    (errors, cause): (PoolerErrors, DisconnectReason),
     client: &ClientSession,
     out: &mut Vec<u8>,
-    cause: DisconnectReason,
     words: Option<&[u8]>,
 ) -> Option<Cow<'static, str>> {
     match words {
@@ -368,9 +370,9 @@ pub(crate) fn tell_failure(
             Some(logged(Fields(words).sqlstate()).into())
         }
         None => {
-            let report = no_server(cause, client.login.is_ready());
-            write::error(out, &report);
-            Some(report.sqlstate.into())
+            let is_ready = client.login.is_ready();
+            write::error(out, &no_server(errors, cause, is_ready));
+            Some(no_server(PoolerErrors::PostgreSql, cause, is_ready).sqlstate.into())
         }
     }
 }

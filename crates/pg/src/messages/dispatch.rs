@@ -60,6 +60,9 @@ impl Link<'_> {
             return Err(Stop::More);
         }
         let Some(message) = Message::read(input)? else { return Err(Stop::More) };
+        if !message.complete {
+            self.check_length(&message)?;
+        }
         let used = match self.handle(&message, &input[message.bytes.len()..]) {
             Err(Stop::End(DisconnectReason::ClientProtocol)) => self.pass_malformed(&message)?,
             result => result?,
@@ -70,6 +73,17 @@ impl Link<'_> {
             self.client.inbox.expect(message.missing(), Rest::Nowhere);
         }
         Ok(used)
+    }
+
+    /// Ends the session if a message is too long. The least `max_packet_size` is longer than what
+    /// is read at once, so all such messages come in parts.
+    #[inline(never)]
+    fn check_length(&mut self, message: &Message<'_>) -> Result<(), Stop> {
+        let most = self.pipe.pool().settings.options.max_packet_size;
+        match most.is_some_and(|most| message.header.message_bytes() > most) {
+            true => Err(Stop::End(DisconnectReason::MessageTooLong)),
+            false => Ok(()),
+        }
     }
 
     /// Passes on a message for which a handler would end the session, if PostgreSQL refuses it.
@@ -136,6 +150,9 @@ impl Link<'_> {
             front::BIND => self.bind(message, next),
             front::EXECUTE => self.execute(message),
             front::SYNC => self.sync(message),
+            front::QUERY if self.client.session.login.refuses_queries() => {
+                Err(Stop::End(DisconnectReason::QueryDisallowed))
+            }
             front::QUERY => self.query(message),
             front::DESCRIBE => self.describe(message),
             front::PARSE => self.parse(message, next),

@@ -33,6 +33,8 @@ pub(crate) enum Halt {
     Fatal,
     /// No outstanding request explains the reply, or it is malformed.
     Broken,
+    /// A message is longer than messages may be.
+    TooLong,
     /// The server refused the client's settings, with which the session ends. The client has got
     /// the error.
     Refused,

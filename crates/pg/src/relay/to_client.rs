@@ -72,6 +72,10 @@ impl<'a> Reader<'a> for Link<'a> {
     }
 
     fn begin_stream(&mut self, run: &mut ServerInput<'_>, header: Header) -> Result<(), Halt> {
+        let most = self.pipe.pool().settings.options.max_packet_size;
+        if most.is_some_and(|most| header.message_bytes() > most) {
+            return Err(Halt::TooLong);
+        }
         if header.tag == back::DATA_ROW {
             self.release(run);
         }

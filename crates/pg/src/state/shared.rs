@@ -107,6 +107,7 @@ impl SharedPart {
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.
     pub(crate) fn options_changed(&self, options: &Options) {
+        self.auth_seed.set_iterations(options.general.scram_iterations);
         lock(&self.credentials).clear();
         let mut hba = lock(&self.hba);
         if **hba.hba() != *options.hba {
@@ -180,12 +181,12 @@ impl SharedPart {
     /// password, nobody can log in.
     pub(crate) fn configured_credential(&self, user: &str, secret: &UserSecret) -> Credential {
         let Some(stored) = stored(secret) else { return self.unknown_credential(user, false) };
-        let mut prepared = lock(&self.credentials);
+        let (mut prepared, seed) = (lock(&self.credentials), &self.auth_seed);
         // Another core may have prepared it under the options from before a reload.
-        if let Some(credential) = prepared.get(user).filter(|known| known.is_of(&stored)) {
+        if let Some(credential) = prepared.get(user).filter(|known| known.is_of(&stored, seed)) {
             return credential.clone();
         }
-        let credential = Credential::prepare(user, stored, &self.auth_seed);
+        let credential = Credential::prepare(user, stored, seed);
         prepared.insert(user.into(), credential.clone());
         credential
     }

@@ -66,7 +66,8 @@ impl Step<'_, '_> {
     fn tell_no_data(&mut self, conn: Conn, server: Conn) {
         let Some(server) = self.step.engine.connections.server(server) else { return };
         if server.session.outstanding.awaits_data() && !self.step.is_cut(conn) {
-            let reports = [Some(NO_DATA), report(DisconnectReason::Synchronization)];
+            let errors = self.step.engine.core_state.shared.options().general.pooler_errors;
+            let reports = [Some(NO_DATA), report(errors, DisconnectReason::Synchronization)];
             let out = self.step.ports.out(conn);
             reports.iter().flatten().for_each(|report| write::error(out, report));
         }

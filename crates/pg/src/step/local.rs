@@ -79,6 +79,9 @@ pub(crate) fn serve_alone(
     }
     match header.tag {
         front::TERMINATE => Need::End(DisconnectReason::Terminated),
+        front::QUERY if client.session.login.refuses_queries() => {
+            Need::End(DisconnectReason::QueryDisallowed)
+        }
         // A server has to refuse a Sync with a body.
         front::SYNC if input.len() >= length && header.body == 0 => {
             client.session.reading.synced();

@@ -30,7 +30,7 @@ use crate::state::client::ClientSession;
 use crate::state::client::login::ClientState;
 use crate::state::client::travel::TravellingSession;
 use crate::state::core::CorePart;
-use crate::state::parts::{CoreState, Engine, Pg};
+use crate::state::parts::{CoreState, Engine, Pg, Shared};
 use crate::state::replication::Relay;
 use crate::state::requests::Answer;
 use crate::state::server::ServerSession;
@@ -252,8 +252,8 @@ impl Protocol for Pg {
         write::notice(out, &Report { severity: "NOTICE", sqlstate: "00000", message, hint: "" });
     }
 
-    fn tell(_client: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
-        if let Some(report) = report(cause) {
+    fn tell(shared: &Shared, _: &ClientSession, out: &mut Vec<u8>, cause: DisconnectReason) {
+        if let Some(report) = report(shared.options().general.pooler_errors, cause) {
             write::error(out, &report);
         }
     }
@@ -279,8 +279,10 @@ impl Protocol for Pg {
 
     fn refuse_waiting(supply: &mut Supply<'_, Self>, pool: PoolId, refusal: &Refusal) {
         let (cause, error) = (DisconnectReason::ServerLogin, Some(&*refusal.error));
-        let tell =
-            |client: &ClientSession, out: &mut Vec<u8>| tell_failure(client, out, cause, error);
+        let errors = supply.core_state.shared.options().general.pooler_errors;
+        let tell = |client: &ClientSession, out: &mut Vec<u8>| {
+            tell_failure((errors, cause), client, out, error)
+        };
         supply.fail_waiting(pool, (cause, &*refusal.why), tell);
     }
 

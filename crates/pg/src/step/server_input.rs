@@ -93,6 +93,7 @@ impl Step<'_, '_> {
                 self.server_broken(conn, DisconnectReason::ServerGone);
             }
             Halt::Broken => self.server_broken(conn, DisconnectReason::ServerProtocol),
+            Halt::TooLong => self.server_broken(conn, DisconnectReason::MessageTooLong),
         }
         (used, true)
     }

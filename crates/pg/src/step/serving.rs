@@ -217,6 +217,7 @@ impl Step<'_, '_> {
             Halt::Elsewhere => self.step.sharing().give_turn_up(client, server),
             Halt::Intruded => self.step.end_client(client, DisconnectReason::Synchronization),
             Halt::Broken => self.server_broken(server, DisconnectReason::ServerProtocol),
+            Halt::TooLong => self.server_broken(server, DisconnectReason::MessageTooLong),
         }
         (used, true)
     }

@@ -286,7 +286,7 @@ impl KnownUsers {
         let credential = secret.map(|secret| {
             // Most answers are as before, and a plain password takes long to prepare.
             let same = before.and_then(|before| before.credential);
-            same.filter(|credential| credential.is_of(&secret))
+            same.filter(|credential| credential.is_of(&secret, &self.seed))
                 .unwrap_or_else(|| Credential::prepare(&key.user, secret, &self.seed))
         });
         let mut entries = self.lock();

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::choice::LendOrder;
 use crate::client::{Client, Phase, ProcessId, WaitingFor};
 use crate::connections::{Connection, Connections};
 use crate::engine::Engine;
@@ -256,7 +257,9 @@ fn check_pool<P: Protocol>(
     let marked = pool.choice.marked;
     let is_marked = pool.idle().iter().any(|conn| is_marked(connections, *conn));
     holds!(marked || !is_marked, "{name:?}: a marked server is idle");
-    let lends_last = !pool.choice.paused && !marked;
+    let order = LendOrder::of(&pool.settings.options);
+    holds!(pool.choice.order == order, "{name:?}: servers are lent in another order");
+    let lends_last = !pool.choice.paused && !marked && order == LendOrder::Last;
     holds!(pool.choice.lends_last == lends_last, "{name:?}: another server is lent than is due");
     holds!(is_unique(pool.idle()), "{name:?}: a server is idle twice");
     let waits: Vec<Conn> = pool.waiters.all_clients().collect();

@@ -202,7 +202,7 @@ impl<P: Protocol> Supply<'_, P> {
             if matches!(server.state, ServerState::Idle) {
                 self.close(conn);
             } else if let Some(server) = self.connections.server(conn) {
-                server.close_needed = true;
+                server.make_obsolete();
             }
         }
     }

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::choice::LendOrder;
 use crate::connections::{Connection, Connections};
 use crate::counts::ConnectPermit;
 use crate::engine::Supply;
@@ -157,6 +158,7 @@ impl<P: Protocol> Supply<'_, P> {
     pub(crate) fn renew_settings(&mut self, id: PoolId) {
         let pool = self.core_state.pool(id);
         let now = pool.shared.settings();
+        pool.choice.lend_in(LendOrder::of(&now.options));
         let before = std::mem::replace(&mut pool.settings, now);
         P::reloaded(self, id, &before);
     }

@@ -1,13 +1,14 @@
 //! A client's requests for a server, and the ends of its transactions.
 //!
-//! A pool lends the server used last. Clients may leave traces on servers that nothing removes:
-//! once a server of the pool is marked ([`Protocol::is_marked`]), the pool lends each client the
-//! idle server that suits it best ([`Protocol::suits`]), and any if none does: nobody waits for a
-//! better one. Where one that suits was missed, a tick connects a new server, in place of an idle
-//! marked one if the pool is full.
+//! A pool lends the server used last, or with `server_round_robin` the one used longest ago.
+//! Clients may leave traces on servers that nothing removes: once a server of the pool is marked
+//! ([`Protocol::is_marked`]), the pool lends each client the idle server that suits it best
+//! ([`Protocol::suits`]), and any if none does: nobody waits for a better one. Where one that suits
+//! was missed, a tick connects a new server, in place of an idle marked one if the pool is full.
 
 use refrain_config::PoolMode;
 
+use crate::choice::LendOrder;
 use crate::client::WaitingFor;
 use crate::connections::Connection;
 use crate::disconnect::DisconnectReason;
@@ -36,8 +37,8 @@ impl<P: Protocol> Step<'_, P> {
             }
             self.engine.core_state.pool_in_use(id).leave_idle(server);
         }
-        let is_marked = self.engine.core_state.pool_in_use(id).choice.marked;
-        if is_marked && let Some(server) = self.pick(id, conn) {
+        let picks = self.engine.core_state.pool_in_use(id).choice.picks();
+        if picks && let Some(server) = self.pick(id, conn) {
             self.link(conn, server);
             return Some(server);
         }
@@ -145,8 +146,9 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
-    /// Takes the idle server of a marked pool out that suits a client best; of several, the one
-    /// used last. One that has to be asked first is passed over.
+    /// Takes the idle server out that suits a client best; of several, the one used last, or in a
+    /// pool that takes turns the one used longest ago. One that has to be asked first is passed
+    /// over.
     #[cold]
     fn pick(&mut self, id: PoolId, client: Conn) -> Option<Conn> {
         let Engine { core_state, connections, .. } = &mut *self.engine;
@@ -161,9 +163,13 @@ impl<P: Protocol> Step<'_, P> {
         };
         let delay = pool.settings.options.server_check_delay;
         let is_fresh = |server: &&Conn| is_fresh(connections, **server, delay, self.now);
-        let idle = pool.idle().iter().rev().filter(is_fresh);
-        let rated = idle.map(|server| (suits(server), *server));
-        let (suits, server) = rated.min_by_key(|(suits, _)| suits.unwrap_or(usize::MAX))?;
+        let takes_turns = pool.choice.order == LendOrder::First;
+        let rated = pool.idle().iter().filter(is_fresh).map(|server| (suits(server), *server));
+        // They stand in the order in which they were used.
+        let (suits, server) = rated.reduce(|best, other| {
+            let [is, would] = [best, other].map(|(suits, _)| suits.unwrap_or(usize::MAX));
+            if would < is || would == is && !takes_turns { other } else { best }
+        })?;
         pool.choice.missed |= suits.is_none();
         pool.remove_idle(server);
         Some(server)

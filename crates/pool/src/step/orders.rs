@@ -52,7 +52,7 @@ impl<P: Protocol> Supply<'_, P> {
         let pools = find_pools(self.core_state, |pool| concerns(database, pool));
         for conn in servers_of(self.connections, &pools) {
             if let Some(server) = self.connections.server(conn) {
-                server.close_needed = true;
+                server.make_obsolete();
             }
         }
         self.close_idle(|pool| concerns(database, pool));

@@ -171,8 +171,9 @@ impl<P: Protocol> Step<'_, P> {
     /// Tells a client why its session ends.
     #[inline(never)]
     fn tell(&mut self, conn: Conn, cause: DisconnectReason) {
-        if let Some(client) = self.engine.connections.client(conn) {
-            P::tell(&client.session, self.ports.out(conn), cause);
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        if let Some(client) = connections.client(conn) {
+            P::tell(&core_state.shared, &client.session, self.ports.out(conn), cause);
         }
     }
 

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use refrain_config::{General, PoolOptions};
+use refrain_config::General;
 
 use crate::client::{Client, Phase, WaitingFor};
 use crate::connections::Connection;
@@ -23,6 +23,7 @@ use crate::event::{Action, Level, News};
 use crate::hosts::LOOK;
 use crate::ids::{Conn, Core, PoolId};
 use crate::message::CoreMessage;
+use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::protocol::{Activity, Protocol};
 use crate::server::{Server, ServerState};
@@ -162,7 +163,7 @@ impl<P: Protocol> Step<'_, P> {
                 .then_some(DisconnectReason::LoginTimeout),
             Phase::Entering | Phase::Checking | Phase::Ready => {
                 let pool = core_state.peek_pool(client.pool).expect("a pool in use is open");
-                overdue(client, server, &pool.settings.options, now)
+                overdue(client, server, pool, now)
             }
         };
         let link = client.link;
@@ -351,13 +352,14 @@ impl<P: Protocol> Step<'_, P> {
     }
 }
 
-/// Returns the timeout that a client has exceeded, if any.
+/// Returns the timeout that a client has exceeded, or another reason for which its session ends.
 fn overdue<P: Protocol>(
     client: &Client<P>,
     server: Option<&Server<P>>,
-    options: &PoolOptions,
+    pool: &Pool<P>,
     now: Now,
 ) -> Option<DisconnectReason> {
+    let options = &pool.settings.options;
     let due = |since: Now, span: Option<Duration>| span.is_some_and(|s| since.after(s) <= now);
     if due(client.ended.unwrap_or(now), client.ended.map(|_| DRAIN_MAX)) {
         return Some(DisconnectReason::ClientGone);
@@ -387,6 +389,11 @@ fn overdue<P: Protocol>(
         Some(DisconnectReason::IdleTransactionTimeout)
     } else if !owes && !in_transaction && due(client.requested, options.client_idle_timeout) {
         Some(DisconnectReason::ClientIdleTimeout)
+    } else if options.server_fast_close
+        && P::idle(&server.session).is_some()
+        && server.is_obsolete(pool.shared.reconnects())
+    {
+        Some(DisconnectReason::ServerObsolete)
     } else {
         None
     }

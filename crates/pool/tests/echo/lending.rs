@@ -98,6 +98,43 @@ fn the_server_used_last_is_lent_first() {
 }
 
 #[test]
+fn servers_take_turns_if_they_are_to() {
+    let mut world = World::new("pool_size = 2\nserver_round_robin = true");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(bob, "begin");
+    let [first, second] = [anna, bob].map(|client| world.server_of(client).expect("it is lent"));
+    world.says(anna, "commit");
+    world.says(bob, "commit");
+    let lent = |world: &mut World| {
+        world.says(anna, "begin");
+        let server = world.server_of(anna).expect("it is lent");
+        world.says(anna, "commit");
+        server
+    };
+    assert_eq!([0; 3].map(|_| lent(&mut world)), [first, second, first]);
+    world.reload("pool_size = 2");
+    assert_eq!([0; 3].map(|_| lent(&mut world)), [first; 3]);
+    world.reload("pool_size = 2\nserver_round_robin = true");
+    assert_eq!([0; 2].map(|_| lent(&mut world)), [second, first]);
+}
+
+#[test]
+fn a_server_that_was_idle_for_too_long_is_passed_over_in_its_turn() {
+    let options = "pool_size = 2\nserver_round_robin = true\nserver_check_delay = \"1s\"";
+    let mut world = World::new(options);
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(bob, "begin");
+    let second = world.server_of(bob).expect("it is lent");
+    world.says(anna, "commit");
+    world.pass(std::time::Duration::from_secs(2));
+    world.says(bob, "commit");
+    world.says(anna, "begin");
+    assert_eq!(world.server_of(anna), Some(second));
+}
+
+#[test]
 fn what_a_client_sends_while_it_waits_is_kept_in_order() {
     let mut world = World::new("pool_size = 1");
     let (anna, bob) = (world.client(), world.client());

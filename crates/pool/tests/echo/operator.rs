@@ -240,6 +240,37 @@ fn a_reconnect_at_the_host_closes_a_held_server_as_it_comes_free() {
 }
 
 #[test]
+fn a_server_that_is_to_go_may_leave_its_client_between_transactions() {
+    let mut world = World::new("pool_mode = \"session\"\nserver_fast_close = true");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "one");
+    world.says(bob, "begin");
+    let [idle, busy] = [anna, bob].map(|client| world.server_of(client).expect("it is lent"));
+    world.pass(TICK);
+    assert!(world.is_there(anna));
+    world.command(&Command::Reconnect(shop()));
+    world.pass(TICK);
+    assert_eq!(world.heard(anna), "one\nerror server_obsolete\n");
+    assert!(!world.is_up(idle) && world.is_up(busy));
+    world.says(bob, "commit");
+    world.pass(TICK);
+    assert_eq!(world.heard(bob), "begin\ncommit\nerror server_obsolete\n");
+    assert!(!world.is_up(busy));
+}
+
+#[test]
+fn a_server_at_another_place_leaves_its_client_only_if_it_is_to() {
+    for (option, stays) in [("", true), ("server_fast_close = true", false)] {
+        let mut world = World::new(&format!("pool_mode = \"session\"\n{option}"));
+        let anna = world.client();
+        world.says(anna, "one");
+        world.shared.renew("127.0.0.1:1");
+        world.pass(TICK);
+        assert_eq!(world.is_there(anna), stays, "{option}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_logged_in_gets_no_goodbye() {
     let mut world = World::new("");
     world.servers_answer = false;

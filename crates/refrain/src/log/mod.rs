@@ -1,5 +1,5 @@
-//! The log: writes a line for each event that an operator may need to know, to standard error and
-//! to a file.
+//! The log: writes a line for each event that an operator may need to know, to standard error, to a
+//! file and to syslog.
 //!
 //! The thread that an event concerns makes the line, and a thread of the log writes it, with a
 //! bounded queue between them: a stopped terminal or a pipe without a reader must not hold up a
@@ -13,6 +13,7 @@
 mod limit;
 mod zone;
 mod line;
+mod syslog;
 mod places;
 mod recent;
 
@@ -35,7 +36,7 @@ use tracing_subscriber::{Registry, reload};
 use crate::log::limit::{Kind, Limiter, More};
 use crate::scene;
 
-pub(crate) use crate::log::places::{be_quiet, open_file};
+pub(crate) use crate::log::places::{be_quiet, open_file, open_syslog};
 pub(crate) use crate::log::recent::warnings;
 
 /// Maximum number of lines that wait to be written.
@@ -265,7 +266,7 @@ fn filter_of(level: LogLevel) -> LevelFilter {
 }
 
 enum Line {
-    Text(String),
+    Text(tracing::Level, String),
     Flush(mpsc::Sender<()>),
 }
 
@@ -282,8 +283,8 @@ impl Queue {
         (Self { lines, lost: Arc::default() }, taken)
     }
 
-    fn put(&self, line: String) {
-        if self.lines.try_send(Line::Text(line)).is_err() {
+    fn put(&self, level: tracing::Level, line: String) {
+        if self.lines.try_send(Line::Text(level, line)).is_err() {
             self.lost.fetch_add(1, Relaxed);
         }
     }
@@ -300,7 +301,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         if *event.metadata().level() <= tracing::Level::WARN {
             recent::keep(line::of(event, LogFormat::Text));
         }
-        self.queue.put(line::of(event, self.format));
+        self.queue.put(*event.metadata().level(), line::of(event, self.format));
     }
 }
 
@@ -309,7 +310,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 fn write_lines(lines: &Receiver<Line>, lost: &AtomicU64) {
     while let Some(line) = next_line(lines) {
         match line {
-            Line::Text(text) => places::write(&text),
+            Line::Text(level, text) => places::write(level, &text),
             Line::Flush(done) => drop(done.send(())),
         }
         let count = lost.swap(0, Relaxed);

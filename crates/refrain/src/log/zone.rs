@@ -32,6 +32,13 @@ pub(super) fn now() -> String {
     written(Timestamp::now(), zone.as_ref())
 }
 
+/// Returns the time that it is, as syslog has it.
+pub(super) fn syslog_now() -> String {
+    let zone = ZONE.read().unwrap_or_else(PoisonError::into_inner);
+    let zoned = ZonedDateTime::new(Timestamp::now(), zone.clone().unwrap_or(TimeZone::UTC));
+    zoned.strftime("%b %e %H:%M:%S").to_string()
+}
+
 fn written(time: Timestamp, zone: Option<&TimeZone>) -> String {
     match zone {
         None => time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),

@@ -57,8 +57,9 @@ impl Peers {
         let mut request = Vec::new();
         startup::write_cancel(&mut request, pid, key);
         let until = deadline(options.general.cancel_timeout.unwrap_or(PATIENCE));
+        let file = options.general.resolv_conf.clone();
         let pass = move || {
-            if let Err(error) = send(&peer.place, &request, until) {
+            if let Err(error) = send(&peer.place, file.as_deref(), &request, until) {
                 tell(format!("peer {} at {}: {error}", peer.id, peer.host()));
             }
             drop(under_way);
@@ -123,11 +124,16 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// Sends a request to a process, and waits until the process has handled it.
-fn send(place: &PeerPlace, request: &[u8], until: Instant) -> io::Result<()> {
+fn send(
+    place: &PeerPlace,
+    resolv_conf: Option<&Path>,
+    request: &[u8],
+    until: Instant,
+) -> io::Result<()> {
     match place {
         PeerPlace::Unix(path) => say(connect_unix(path, until)?, request, until),
         PeerPlace::Tcp(host, port) => {
-            let addresses = resolve::look_up(host).map_err(io::Error::other)?;
+            let addresses = resolve::look_up_by(resolv_conf, host).map_err(io::Error::other)?;
             let mut last = io::Error::from(io::ErrorKind::NotFound);
             for address in addresses {
                 let address = SocketAddr::new(address, *port);
@@ -189,7 +195,7 @@ mod tests {
         let place = PeerPlace::Unix(path);
         for _ in 0..3 {
             let until = Instant::now() + Duration::from_millis(50);
-            assert!(send(&place, b"request", until).is_err());
+            assert!(send(&place, None, b"request", until).is_err());
         }
         std::fs::remove_dir_all(&dir).unwrap();
     }
@@ -197,7 +203,7 @@ mod tests {
     #[test]
     fn no_address_is_tried_when_the_time_is_over() {
         let place = PeerPlace::Tcp("127.0.0.1".to_owned(), 1);
-        let error = send(&place, b"request", Instant::now()).unwrap_err();
+        let error = send(&place, None, b"request", Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -89,6 +89,8 @@ pub(crate) struct SessionLogin {
     replication: Option<Replication>,
     /// The client's key, if other processes serve the same clients.
     key: Option<Box<PeerKey>>,
+    /// Whether the session ends at a simple query.
+    refuses_queries: bool,
 }
 
 impl SessionLogin {
@@ -96,6 +98,17 @@ impl SessionLogin {
     #[inline]
     pub(crate) fn state(&self) -> &ClientState {
         &self.state
+    }
+
+    /// Has the session end at a simple query, or not.
+    pub(crate) fn refuse_queries(&mut self, refuses: bool) {
+        self.refuses_queries = refuses;
+    }
+
+    /// Whether the session ends at a simple query.
+    #[inline]
+    pub(crate) fn refuses_queries(&self) -> bool {
+        self.refuses_queries
     }
 
     /// Whether the client is logged in.

@@ -143,20 +143,79 @@ fn scram_lets_a_client_in_that_knows_the_password() {
     assert_eq!(got.last(), Some(&ready()));
 }
 
+/// Has a client begin SCRAM, and returns the first message that it gets then.
+fn begins_scram(client: &Party) -> String {
+    client.asks_to_log_in(&[]);
+    client.gets([authentication(10, b"SCRAM-SHA-256\0\0")]);
+    let first = b"n,,n=,r=abc";
+    let length = [0, 0, 0, 11];
+    client.sends([password(&[b"SCRAM-SHA-256\0", &length[..], first].concat())]);
+    let got = client.forgets();
+    assert_eq!(got.len(), 1, "the server's first message");
+    String::from_utf8_lossy(&got[0].bytes[9..]).into_owned()
+}
+
 #[test]
 fn scram_offers_its_mechanism_and_refuses_a_wrong_proof() {
     let talk = with_password("scram", "secret");
     let mallory = talk.newcomer();
-    mallory.asks_to_log_in(&[]);
-    mallory.gets([authentication(10, b"SCRAM-SHA-256\0\0")]);
-    let first = b"n,,n=,r=abc";
-    let length = u32::try_from(first.len()).unwrap().to_be_bytes();
-    mallory.sends([password(&[b"SCRAM-SHA-256\0", &length[..], first].concat())]);
-    let got = mallory.forgets();
-    assert_eq!(got.len(), 1, "the server's first message");
+    begins_scram(&mallory);
     mallory.sends([password(b"c=biws,r=abc,p=AAAA")]);
     mallory.gets([error_like("")]);
     assert!(mallory.is_closed());
+}
+
+#[test]
+fn a_password_in_plain_text_is_hashed_as_often_as_the_options_say() {
+    let options = "[users.u]\npassword = \"secret\"\n\
+                   [databases.d]\nurl = \"postgres://u:u@127.0.0.1:1\"\n";
+    let talk = with_password("scram", "secret");
+    assert!(begins_scram(&talk.newcomer()).ends_with(",i=4096"));
+    talk.reloads(&format!("auth = \"scram\"\nscram_iterations = 5000\n{options}"));
+    assert!(begins_scram(&talk.newcomer()).ends_with(",i=5000"));
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    assert_eq!(proves(&alice, "secret").last(), Some(&ready()));
+    // A user who does not exist looks the same.
+    let nobody = talk.newcomer();
+    nobody.sends([startup(0, &[("user", "nobody"), ("database", "d")])]);
+    nobody.forgets();
+    let first = b"n,,n=,r=abc";
+    let length = [0, 0, 0, 11];
+    nobody.sends([password(&[b"SCRAM-SHA-256\0", &length[..], first].concat())]);
+    let got = nobody.forgets();
+    assert!(got[0].bytes.ends_with(b",i=5000"), "{got:?}");
+}
+
+#[test]
+fn a_login_that_fails_is_told_in_the_words_that_the_options_choose() {
+    let vocabulary = |auth: &str| {
+        Conversation::new(format!(
+            "pooler_errors = \"pgbouncer\"\nauth = \"{auth}\"\n\
+             [users.u]\npassword = \"secret\"\n\
+             [databases.d]\nurl = \"postgres://u:u@127.0.0.1:1\"\nmax_client_connections = 1\n"
+        ))
+    };
+    let talk = vocabulary("scram");
+    let mallory = talk.newcomer();
+    begins_scram(&mallory);
+    mallory.sends([password(b"c=biws,r=abc,p=AAAA")]);
+    mallory.gets([fatal("08P01", "SASL authentication failed")]);
+    let talk = vocabulary("password");
+    let mallory = talk.newcomer();
+    mallory.asks_to_log_in(&[]);
+    mallory.gets([authentication(3, b"")]).sends([says("wrong")]);
+    mallory.gets([fatal("08P01", "password authentication failed")]);
+    let talk = vocabulary("trust");
+    let alice = talk.newcomer();
+    alice.sends([startup(0, &[("user", "u"), ("database", "nope")])]);
+    alice.gets([authentication(0, b""), fatal("08P01", "no such database: nope")]);
+    let (first, second) = (talk.newcomer(), talk.newcomer());
+    first.asks_to_log_in(&[]);
+    second.asks_to_log_in(&[]);
+    first.is_let_in();
+    let words = "client connections exceeded (max_db_client_connections)";
+    second.gets([authentication(0, b""), fatal("08P01", words)]);
 }
 
 #[test]

@@ -98,6 +98,53 @@ fn one_client_too_many_is_told_so_before_it_is_asked_for_a_password() {
 }
 
 #[test]
+fn a_login_is_refused_in_the_words_that_the_options_choose() {
+    let talk = trusting("max_client_conn = 1\npooler_errors = \"pgbouncer\"");
+    let _alice = talk.client();
+    let (bob, nobody, old) = (talk.newcomer(), talk.newcomer(), talk.newcomer());
+    bob.asks_to_log_in(&[]);
+    bob.gets([fatal("08P01", "no more connections allowed (max_client_conn)")]);
+    nobody.sends([startup(0, &[("database", "d")])]);
+    nobody.gets([fatal("08P01", "no username supplied")]);
+    old.sends_bytes(b"\0\0\0\x09\0\x02\0\0\0");
+    old.gets([fatal("08P01", "old V2 protocol not supported")]);
+    assert!(bob.is_closed() && nobody.is_closed() && old.is_closed());
+}
+
+#[test]
+fn a_login_in_the_clear_is_refused_in_the_words_that_the_options_choose() {
+    let talk =
+        Conversation::new(format!("pooler_errors = \"pgbouncer\"\n{}", encrypting("require")));
+    let alice = talk.newcomer();
+    alice.asks_to_log_in(&[]);
+    alice.gets([fatal("08P01", "SSL required")]);
+}
+
+#[test]
+fn servers_see_the_address_of_a_client_if_they_are_to() {
+    let tcp = Peer::Tcp(SocketAddr::from(([10, 0, 0, 1], 5000)));
+    let unix = Peer::Unix { uid: Some(0), is_own: true, name: None };
+    let till = [("application_name", "till")];
+    type Parameters<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, Peer, Parameters<'_>, &str); 4] = [
+        ("true", tcp.clone(), &till, "'till - 10.0.0.1:5000'"),
+        ("true", tcp.clone(), &[], "'app - 10.0.0.1:5000'"),
+        ("true", unix, &[], "'app - unix:6432'"),
+        ("false", tcp, &till, "'till'"),
+    ];
+    for (option, peer, parameters, seen) in cases {
+        let talk = trusting(&format!("application_name_add_host = {option}"));
+        let client = talk.newcomer_from(0, peer);
+        client.asks_to_log_in(parameters);
+        client.is_let_in();
+        client.sends([query("select 1")]);
+        let got = talk.server(1).forgets();
+        let text = String::from_utf8_lossy(&got[0].bytes).into_owned();
+        assert!(text.contains("application_name") && text.contains(seen), "{seen}: {text}");
+    }
+}
+
+#[test]
 fn connections_that_say_nothing_make_way_for_later_ones() {
     let talk = trusting("max_login_conn = 2");
     let flood = Peer::Tcp(SocketAddr::from(([10, 0, 0, 1], 5000)));

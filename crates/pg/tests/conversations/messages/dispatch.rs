@@ -10,6 +10,27 @@ fn begins_copy(client: &Party, server: &Party) {
 }
 
 #[test]
+fn a_message_that_is_too_long_ends_the_session() {
+    let long = |length: usize| query(&format!("select '{}'", "x".repeat(length)));
+    let talk = Conversation::new(options("pool_size = 1\nmax_packet_size = \"256KiB\""));
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    // It comes in parts, as all long messages do.
+    let short = long(200 * 1024);
+    for part in short.bytes.chunks(64 * 1024) {
+        alice.sends_bytes(part);
+    }
+    server.gets([short]).answers(one_row());
+    alice.gets(one_row());
+    // What was sent before is answered first.
+    bob.sends([query("select 1")]).sends_bytes(&long(256 * 1024).bytes[..64 * 1024]);
+    server.gets([query("select 1")]).answers(one_row());
+    let told = fatal("54000", "the message is longer than max_packet_size");
+    bob.gets([one_row(), vec![told]].concat());
+    assert!(bob.is_closed());
+    server.gets_nothing();
+}
+
+#[test]
 fn messages_behind_an_error_are_ignored_up_to_the_sync() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));

@@ -13,6 +13,31 @@ fn a_query_string_is_passed_on_byte_for_byte() {
 }
 
 #[test]
+fn a_simple_query_ends_the_session_where_none_is_allowed() {
+    for (errors, told) in [
+        ("postgresql", fatal("0A000", "simple queries are switched off (disable_pqexec)")),
+        ("pgbouncer", fatal("08P01", "PQexec disallowed")),
+    ] {
+        let options = options("pool_size = 1\ndisable_pqexec = true");
+        let talk = Conversation::new(format!("pooler_errors = \"{errors}\"\n{options}"));
+        let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+        alice.sends([query("select 1")]);
+        alice.gets([told.clone()]);
+        server.gets_nothing();
+        // A client that has a server.
+        let segment = || [parse("", "begin"), bind("", ""), execute(""), sync()];
+        bob.sends(segment());
+        server.gets(segment());
+        server.answers([parse_complete(), bind_complete(), complete("BEGIN"), ready_in_block()]);
+        bob.forgets();
+        bob.sends([query("select 1")]);
+        bob.gets([told]);
+        assert!(alice.is_closed() && bob.is_closed());
+        server.forgets();
+    }
+}
+
+#[test]
 fn deallocate_of_a_clients_statement_is_answered_without_the_server() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));

@@ -16,6 +16,30 @@ fn a_long_row_streams_before_it_has_arrived() {
 }
 
 #[test]
+fn a_row_that_is_too_long_ends_the_session_before_the_client_gets_any_of_it() {
+    let talk = Conversation::new(options("pool_size = 1\nmax_packet_size = \"256KiB\""));
+    let (alice, bob, server) = (talk.client(), talk.client(), talk.server(1));
+    let [short, long] = [200, 300].map(|kib| row(&[&"x".repeat(kib * 1024)]).bytes);
+    for (client, bytes) in [(&alice, &short), (&bob, &long)] {
+        client.sends([query("select f()")]);
+        server.forgets();
+        server.sends([columns(&["f"])]);
+        let mut parts = bytes.chunks(64 * 1024);
+        server.sends_bytes(parts.next().unwrap_or_default());
+        if bytes == &short {
+            for part in parts {
+                server.sends_bytes(part);
+            }
+            server.sends([complete("SELECT 1"), ready()]);
+            client.gets([columns(&["f"]), raw(bytes), complete("SELECT 1"), ready()]);
+        }
+    }
+    let words = "the message is longer than max_packet_size";
+    bob.gets([columns(&["f"]), fatal("54000", words)]);
+    assert!(bob.is_closed() && server.is_closed());
+}
+
+#[test]
 fn a_reply_that_answers_no_request_costs_the_server_and_its_client() {
     let talk = one_server();
     let (alice, server) = (talk.client(), talk.server(1));

@@ -64,6 +64,35 @@ fn each_kind_of_idleness_has_its_own_timeout_and_error() {
     }
 }
 
+#[test]
+fn timeouts_are_told_in_the_words_that_the_options_choose() {
+    let block = |alice: &Party, server: &Party| alice.opens_block(server);
+    let nothing = |_: &Party, _: &Party| {};
+    let asks = |alice: &Party, _: &Party| {
+        alice.sends([query("select 1")]);
+    };
+    type Does = fn(&Party, &Party);
+    let cases: [(&str, Does, &str); 4] = [
+        ("client_idle_timeout", nothing, "client_idle_timeout"),
+        ("idle_transaction_timeout", block, "idle transaction timeout"),
+        ("transaction_timeout", block, "transaction timeout"),
+        ("query_timeout", asks, "query timeout"),
+    ];
+    for (option, does, words) in cases {
+        let options = options(&format!("pool_size = 1\n{option} = \"2s\""));
+        let talk = Conversation::new(format!("pooler_errors = \"pgbouncer\"\n{options}"));
+        let (alice, server) = (talk.client(), talk.server(1));
+        does(&alice, &server);
+        talk.waits(SECOND * 3);
+        alice.gets([fatal("08P01", words)]);
+        assert!(alice.is_closed(), "{option}");
+        server.forgets();
+        if option == "query_timeout" {
+            talk.cancel(1).forgets();
+        }
+    }
+}
+
 /// Has a client set its own timeout of idle sessions.
 fn sets_idle_timeout(client: &Party, server: &Party, value: &str) {
     let text = format!("set idle_session_timeout = '{value}'");

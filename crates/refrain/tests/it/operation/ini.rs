@@ -192,9 +192,65 @@ fn trust_wants_the_name_to_be_known() {
     let who = |user: &str| runs(&refrain, (user, ""), "postgres", "select current_user");
     assert_eq!(who("ann").as_deref(), Ok("postgres"));
     let told = who("bob").unwrap_err();
-    assert!(told.contains("role \"bob\" does not exist"), "{told}");
+    assert!(told.contains("FATAL:  \"trust\" authentication failed"), "{told}");
     // Nobody is an administrator.
     assert!(runs(&refrain, ("ann", ""), "pgbouncer", "show pools").is_err());
+}
+
+/// A file with keys that change how servers are used and what clients are told.
+const STRICT: &str = "\
+[databases]
+app = host={host} port={pg} dbname=postgres user=postgres
+other = host={host} port={pg} dbname=postgres user=postgres
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir = {dir}
+auth_type = scram-sha-256
+auth_file = userlist.txt
+admin_users = postgres
+query_timeout = 1
+application_name_add_host = 1
+server_round_robin = 1
+server_fast_close = 1
+scram_iterations = 5000
+tcp_socket_buffer = 65536
+max_packet_size = 1000000
+dns_zone_check_period = 5
+";
+
+#[test]
+fn errors_have_pgbouncer_s_words() {
+    let ini = over(cluster(Version::V15), STRICT);
+    let refrain = Refrain::start_ini(&ini, &[("userlist.txt", USERS)]).unwrap();
+    let login = ("postgres", "pw");
+    let fails = |login, database: &str, sql: &str, words: &str| {
+        let told = runs(&refrain, login, database, sql).unwrap_err();
+        let fatal = format!("FATAL:  {words}");
+        assert!(told.lines().any(|line| line.ends_with(&fatal)), "{words}: {told}");
+    };
+    fails(("postgres", "wrong"), "app", "select 1", "SASL authentication failed");
+    fails(login, "nope", "select 1", "no such database: nope");
+    fails(login, "app", "select pg_sleep(9)", "query timeout");
+    let long = format!("select length('{}')", "x".repeat(120_000));
+    assert_eq!(runs(&refrain, login, "app", &long).as_deref(), Ok("120000"));
+    runs(&refrain, login, "pgbouncer", "disable other").unwrap();
+    fails(login, "other", "select 1", "database \"other\" is disabled");
+    // Errors of the server are the server's own.
+    let told = runs(&refrain, login, "app", "select 1/0").unwrap_err();
+    assert!(told.contains("ERROR:  division by zero"), "{told}");
+    // The log has PostgreSQL's words.
+    eventually("the log says so", || refrain.log().contains("database \"nope\" does not exist"));
+}
+
+#[test]
+fn servers_see_who_the_clients_are() {
+    let ini = over(cluster(Version::V15), STRICT);
+    let refrain = Refrain::start_ini(&ini, &[("userlist.txt", USERS)]).unwrap();
+    let seen = "select application_name from pg_stat_activity where pid = pg_backend_pid()";
+    let name = runs(&refrain, ("postgres", "pw"), "app", seen).unwrap();
+    assert!(name.starts_with("psql - 127.0.0.1:"), "{name}");
 }
 
 #[test]
@@ -238,12 +294,12 @@ fn files_are_checked_and_converted() {
     let text = String::from_utf8_lossy(&converted.stdout);
     assert!(text.contains("# the shop\n[databases.shop]\nhost = \"h\""), "{text}");
     assert!(refrain(&["check", toml.to_str().unwrap()]).status.success(), "{text}");
-    fs::write(&path, "[databases]\nshop = host=h\n[pgbouncer]\nresolv_conf = /r\ncolour = red\n")
+    fs::write(&path, "[databases]\nshop = host=h\n[pgbouncer]\nauth_type = ldap\ncolour = red\n")
         .unwrap();
     let checked = refrain(&["check", name]);
     let text = String::from_utf8_lossy(&checked.stdout);
     assert!(!checked.status.success(), "{text}");
-    for line in ["line 4: pgbouncer.resolv_conf: is not built yet", "line 5: pgbouncer.colour: "] {
+    for line in ["line 4: pgbouncer.auth_type: ldap is not built", "line 5: pgbouncer.colour: "] {
         assert!(text.contains(&format!("{name}: {line}")), "{text}");
     }
     // Under PgBouncer's name, the command line is PgBouncer's.
