@@ -50,6 +50,8 @@ pub struct Holds {
     is_pinned: bool,
     /// The session has prepared a statement.
     pub has_prepared: bool,
+    /// The transaction may have an access mode.
+    has_mode: bool,
     /// The session began without a schema. It cannot be without one again.
     is_without_schema: bool,
 }
@@ -86,9 +88,26 @@ impl Holds {
         self.is_unsure
     }
 
+    /// Whether a command behind others of a step may tie the client to its server.
+    #[must_use]
+    pub fn pin(&self, before: &[Command], command: &Command) -> bool {
+        self.leaves_mode(before, command) || pins(std::slice::from_ref(command))
+    }
+
+    /// Whether a command may leave an access mode to the next transaction: in MySQL that is done by
+    /// `SET autocommit = 1` amid a transaction that has one.
+    fn leaves_mode(&self, before: &[Command], command: &Command) -> bool {
+        let ends = command.text().is_some_and(|text| text.contains("SET autocommit"));
+        ends && (self.has_mode || before.iter().any(may_begin_with_mode))
+    }
+
     /// Notes the commands of a step.
     pub fn sent(&mut self, commands: &[Command]) {
         self.is_pinned |= pins(commands);
+        for (at, command) in commands.iter().enumerate() {
+            self.is_pinned |= self.leaves_mode(&commands[..at], command);
+        }
+        self.has_mode |= commands.iter().any(may_begin_with_mode);
         for command in commands {
             let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
             let moves = matches!(command, Command::InitDb(_)) || command.text().is_some_and(uses);
@@ -119,15 +138,26 @@ impl Holds {
                 if let Some(status) = reply.status() {
                     self.status = status;
                     self.is_unsure = false;
+                    // The replies to those before it have come since it was noted.
+                    self.has_mode |= may_begin_with_mode(command);
+                    self.has_mode &= self.in_transaction();
                 }
             }
         }
     }
 }
 
+/// Whether a command may begin a transaction that is READ ONLY or READ WRITE.
+fn may_begin_with_mode(command: &Command) -> bool {
+    command.text().is_some_and(|text| {
+        let text = text.to_ascii_uppercase();
+        let has_mode = text.contains("READ ONLY") || text.contains("READ WRITE");
+        has_mode && text.contains("TRANSACTION")
+    })
+}
+
 /// Whether the commands of a step may tie a client to its server.
-#[must_use]
-pub fn pins(commands: &[Command]) -> bool {
+fn pins(commands: &[Command]) -> bool {
     commands.iter().enumerate().any(|(at, command)| {
         let is_closed = |handle: u32| commands[at..].contains(&Command::Close(handle));
         match command {
@@ -141,4 +171,22 @@ pub fn pins(commands: &[Command]) -> bool {
             }),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autocommit_amid_a_transaction_with_an_access_mode_ties_a_client() {
+        let query = |text: &str| Command::Query(text.to_owned(), Vec::new());
+        let (begin, ends) = (query("START TRANSACTION READ WRITE"), query("SET autocommit = 1"));
+        let mut holds = Holds::new(true);
+        assert!(!holds.pin(&[], &ends) && !holds.pin(&[query("BEGIN")], &ends));
+        assert!(holds.pin(std::slice::from_ref(&begin), &ends));
+        holds.sent(&[begin]);
+        assert!(holds.pin(&[], &ends) && !holds.any());
+        holds.sent(&[ends]);
+        assert!(holds.any());
+    }
 }

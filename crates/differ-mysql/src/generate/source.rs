@@ -3,7 +3,6 @@
 use crate::capability::{CHOICES, Capabilities, IGNORE_SPACE, INTERACTIVE, LEAST};
 use crate::client::Client;
 use crate::command::Command;
-use crate::holds::pins;
 use refrain_differ::features::Features;
 use refrain_differ::rng::Rng;
 
@@ -78,7 +77,7 @@ impl Generator {
     /// Appends a text, or a harmless one in its place if it may keep a server and must not.
     pub(crate) fn push(&mut self, draft: &mut Draft<'_>, text: String) {
         let command = Command::Query(text, Vec::new());
-        if draft.mode == Mode::Free && pins(std::slice::from_ref(&command)) {
+        if draft.mode == Mode::Free && draft.client.holds.pin(&draft.commands, &command) {
             draft.commands.push(Command::Query("SELECT 'harmless'".to_owned(), Vec::new()));
         } else {
             draft.commands.push(command);
