@@ -75,18 +75,22 @@ pub(crate) fn read(
 /// Takes over what the catalog has of views and triggers.
 fn take_catalog(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) {
     let Some(server) = step.engine.connections.server(conn) else { return };
-    let (id, asked) = (server.pool(), server.session.catalog_asked);
+    let (id, asked) = (server.pool(), server.session.asked.take());
     let rows = std::mem::take(&mut server.session.rows);
     let warnings = OkPacket::read(packet.payload, server.session.agreed).map(|ok| ok.warnings);
     if server.is_new() && warnings == Ok(0) {
         server.session.leftover = Leftover::Nothing;
     }
-    let catalog = if packet.is_error() { Catalog::unknown() } else { Catalog::read(&rows) };
+    let err = ErrPacket::read(packet.payload).ok().filter(|_| packet.is_error());
+    // Somebody's KILL says nothing of the catalog: another server is asked.
+    let is_hit = err.as_ref().is_some_and(|e| e.number == error_code::QUERY_INTERRUPTED.number);
+    let Some(asked) = asked.filter(|_| !is_hit) else { return };
+    let catalog = if err.is_some() { Catalog::unknown() } else { Catalog::read(&rows) };
     let pool = step.engine.core_state.pool(id);
-    if !pool.shared.protocol.hidden.learn(catalog, asked) {
+    if !pool.shared.protocol.hidden.learn(catalog, &asked) {
         return;
     }
-    let told = match ErrPacket::read(packet.payload).ok().filter(|_| packet.is_error()) {
+    let told = match err {
         Some(err) => {
             let words = String::from_utf8_lossy(err.message);
             format!("the catalog cannot be asked for views and triggers: {words}")
@@ -177,6 +181,16 @@ fn for_client(
             }
             let sides = (&mut c.session, &mut server.session);
             let late = learn::learn_late(sides, packet, purpose);
+            let Ok(lacking) = late else { return preparing::broken(step, conn) };
+            if lacking.collation {
+                train::ask_collation(&mut server.session, ports.out(conn));
+            }
+        }
+        // MySQL tells by the next OK packet, whatever that is for, what has changed untold.
+        Purpose::Absorb if packet.has_changes() => {
+            let asked = train::purpose_of_question(&server.session);
+            let sides = (&mut c.session, &mut server.session);
+            let late = learn::learn_late(sides, packet, asked);
             let Ok(lacking) = late else { return preparing::broken(step, conn) };
             if lacking.collation {
                 train::ask_collation(&mut server.session, ports.out(conn));

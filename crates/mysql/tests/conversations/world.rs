@@ -265,6 +265,11 @@ impl World {
         self.servers.iter_mut().for_each(|server| server.model.catalog = catalog);
     }
 
+    /// Has KILL come late on the server of a connection, behind so many statements.
+    pub(crate) fn strike(&mut self, at: usize, behind: u32) {
+        self.servers[at].model.struck_behind = Some(behind);
+    }
+
     /// Has no server prepare anything.
     pub(crate) fn refuse_statements(&mut self) {
         self.servers.iter_mut().for_each(|server| server.model.refuses = true);
