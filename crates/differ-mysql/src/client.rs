@@ -67,6 +67,8 @@ pub struct Client {
     was_refused: bool,
     /// Whether the session has been reset.
     was_reset: bool,
+    /// Whether it has set, behind that, what depends on the schema's character set.
+    has_set_behind_reset: bool,
     /// The things that the client has said about changes.
     said: Said,
     /// True after the sessions have ended.
@@ -109,6 +111,7 @@ impl Client {
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
             was_reset: false,
+            has_set_behind_reset: false,
             said: Said { tracks: told_unasked(&greeting.version), ..Said::default() },
             dead: false,
         };
@@ -188,6 +191,8 @@ impl Client {
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
             self.was_reset |= command == Command::ResetConnection;
+            let sets = |text: &str| text.contains("SET CHARACTER SET");
+            self.has_set_behind_reset |= self.was_reset && command.text().is_some_and(sets);
             self.compare(&command, &direct, &proxied, tally)?;
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
@@ -274,6 +279,7 @@ impl Client {
                 proxied,
                 was_refused: self.was_refused,
                 was_reset: self.was_reset,
+                has_set_behind_reset: self.has_set_behind_reset,
                 lacks_types: matches!(command, Command::Execute(it) if !it.has_types),
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
                 at,

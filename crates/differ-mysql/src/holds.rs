@@ -52,6 +52,8 @@ pub struct Holds {
     pub has_prepared: bool,
     /// The transaction may have an access mode.
     has_mode: bool,
+    /// The session may have limits on what a statement reads.
+    has_limits: bool,
     /// The session began without a schema. It cannot be without one again.
     is_without_schema: bool,
 }
@@ -91,22 +93,27 @@ impl Holds {
     /// Whether a command behind others of a step may tie the client to its server.
     #[must_use]
     pub fn pin(&self, before: &[Command], command: &Command) -> bool {
-        self.leaves_mode(before, command) || pins(std::slice::from_ref(command))
+        self.ties(before, command) || pins(std::slice::from_ref(command))
     }
 
-    /// Whether a command may leave an access mode to the next transaction: in MySQL that is done by
-    /// `SET autocommit = 1` amid a transaction that has one.
-    fn leaves_mode(&self, before: &[Command], command: &Command) -> bool {
-        let ends = command.text().is_some_and(|text| text.contains("SET autocommit"));
-        ends && (self.has_mode || before.iter().any(may_begin_with_mode))
+    /// Whether a command ties the client to its server because of what was before it.
+    fn ties(&self, before: &[Command], command: &Command) -> bool {
+        let has = |text| command.text().is_some_and(|its| its.contains(text));
+        // In MySQL it ends a transaction, and leaves the access mode to the next one.
+        let leaves_mode = has("SET autocommit");
+        // The question behind it, for all variables, has the limits as well.
+        let asks = has("session_track_");
+        leaves_mode && (self.has_mode || before.iter().any(may_begin_with_mode))
+            || asks && (self.has_limits || before.iter().any(limits))
     }
 
     /// Notes the commands of a step.
     pub fn sent(&mut self, commands: &[Command]) {
         self.is_pinned |= pins(commands);
         for (at, command) in commands.iter().enumerate() {
-            self.is_pinned |= self.leaves_mode(&commands[..at], command);
+            self.is_pinned |= self.ties(&commands[..at], command);
         }
+        self.has_limits |= commands.iter().any(limits);
         self.has_mode |= commands.iter().any(may_begin_with_mode);
         for command in commands {
             let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
@@ -156,6 +163,13 @@ fn may_begin_with_mode(command: &Command) -> bool {
     })
 }
 
+/// Whether a command may limit what a statement reads.
+fn limits(command: &Command) -> bool {
+    command.text().is_some_and(|text| {
+        ["max_join_size", "sql_select_limit", "sql_big_selects"].iter().any(|it| text.contains(it))
+    })
+}
+
 /// Whether the commands of a step may tie a client to its server.
 fn pins(commands: &[Command]) -> bool {
     commands.iter().enumerate().any(|(at, command)| {
@@ -188,5 +202,15 @@ mod tests {
         assert!(holds.pin(&[], &ends) && !holds.any());
         holds.sent(&[ends]);
         assert!(holds.any());
+    }
+
+    #[test]
+    fn questions_for_all_variables_under_limits_tie_a_client() {
+        let query = |text: &str| Command::Query(text.to_owned(), Vec::new());
+        let asks = query("SET session_track_schema = 1");
+        let mut holds = Holds::new(true);
+        assert!(!holds.pin(&[], &asks));
+        holds.sent(&[query("SET sql_big_selects = 0, max_join_size = 10")]);
+        assert!(holds.pin(&[], &asks) && !holds.any());
     }
 }

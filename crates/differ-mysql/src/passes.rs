@@ -50,6 +50,8 @@ pub struct Pair<'a> {
     pub was_refused: bool,
     /// Whether the session has been reset.
     pub was_reset: bool,
+    /// Whether it has set, behind that, what depends on the schema's character set.
+    pub has_set_behind_reset: bool,
     /// Whether it is an execution without types.
     pub lacks_types: bool,
     /// Whether rows are to be fetched.
@@ -89,6 +91,7 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         () if is_row && asks("COLLATION(?)") => Some((4, true)),
         () if pair.was_reset && asks("@@character_set_database") => Some((5, true)),
         () if pair.was_reset && asks("SET CHARACTER SET") => Some((5, false)),
+        () if pair.has_set_behind_reset && is_row && asks("_connection") => Some((5, false)),
         () => None,
     }
 }
