@@ -24,7 +24,7 @@ const BODY_MAX: usize = 3000;
 /// The longest name of a view, in bytes, if all of them are those of [`is_name`].
 const NAME_BYTES_MAX: usize = 64;
 
-/// The session's user, as the catalog names those who have rights.
+/// Makes the expression for the session's user, as the catalog names those who have rights.
 macro_rules! user {
     () => {
         "CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - \
@@ -306,12 +306,12 @@ impl<'a> Rights<'a> {
     }
 }
 
-/// Whether the catalog of a pool's servers is to be asked. One server at a time is.
+/// The question about the catalog of a pool's servers, which one server at a time is asked.
 #[derive(Debug, Default)]
 struct Question(Arc<AtomicU8>);
 
 impl Question {
-    /// Nobody needs an answer.
+    /// No answer is needed.
     const IDLE: u8 = 0;
     /// A server is to be asked by the way.
     const WANTED: u8 = 1;
