@@ -150,6 +150,7 @@ pub(crate) fn put(
     if head.is_some() {
         slot.types.clone_from(&held.types);
     }
+    slot.has_had_cursor |= opens;
     if opens || command == command::STMT_SEND_LONG_DATA {
         slot.owner = Some(number);
     }

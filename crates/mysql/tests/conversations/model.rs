@@ -35,6 +35,8 @@ pub(crate) struct Model {
     pub(crate) skips: u32,
     /// Whether nothing can be prepared.
     pub(crate) refuses: bool,
+    /// The version, if the server is MySQL.
+    pub(crate) version: &'static str,
     /// How many statements come before the one that KILL hits, which has come late.
     pub(crate) struck_behind: Option<u32>,
     /// Whether a file is on its way.
@@ -338,7 +340,7 @@ impl Model {
         match text {
             _ if text.starts_with("SHOW SESSION VARIABLES") => {
                 let version =
-                    [&["version", if self.untold.is_some() { "10-MariaDB" } else { "8" }]];
+                    [&["version", if self.untold.is_some() { "10-MariaDB" } else { self.version }]];
                 let of_version = version.iter().map(|row| &row[..]);
                 let rows: Vec<_> = VARIABLES.iter().copied().chain(of_version).collect();
                 self.rows(reply, &rows, Status(0));
