@@ -39,6 +39,15 @@ const LEAVING: &[&str] = &[
 /// Words with which texts begin that may open a transaction.
 const OPENING: &[&str] = &["begin", "start", "call", "execute", "xa"];
 
+/// The things of a session that tie its client once another command comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ahead {
+    /// The transaction may have an access mode.
+    has_mode: bool,
+    /// The session may have limits on what a statement reads.
+    has_limits: bool,
+}
+
 /// The reasons for which a client may hold a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holds {
@@ -50,10 +59,8 @@ pub struct Holds {
     is_pinned: bool,
     /// The session has prepared a statement.
     pub has_prepared: bool,
-    /// The transaction may have an access mode.
-    has_mode: bool,
-    /// The session may have limits on what a statement reads.
-    has_limits: bool,
+    /// The things that tie the client once another command comes.
+    ahead: Ahead,
     /// The session began without a schema. It cannot be without one again.
     is_without_schema: bool,
 }
@@ -103,8 +110,8 @@ impl Holds {
         let leaves_mode = has("SET autocommit");
         // The question behind it, for all variables, has the limits as well.
         let asks = has("session_track_");
-        leaves_mode && (self.has_mode || before.iter().any(may_begin_with_mode))
-            || asks && (self.has_limits || before.iter().any(limits))
+        leaves_mode && (self.ahead.has_mode || before.iter().any(may_begin_with_mode))
+            || asks && (self.ahead.has_limits || before.iter().any(limits))
     }
 
     /// Notes the commands of a step.
@@ -113,8 +120,8 @@ impl Holds {
         for (at, command) in commands.iter().enumerate() {
             self.is_pinned |= self.ties(&commands[..at], command);
         }
-        self.has_limits |= commands.iter().any(limits);
-        self.has_mode |= commands.iter().any(may_begin_with_mode);
+        self.ahead.has_limits |= commands.iter().any(limits);
+        self.ahead.has_mode |= commands.iter().any(may_begin_with_mode);
         for command in commands {
             let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
             let moves = matches!(command, Command::InitDb(_)) || command.text().is_some_and(uses);
@@ -146,8 +153,8 @@ impl Holds {
                     self.status = status;
                     self.is_unsure = false;
                     // The replies to those before it have come since it was noted.
-                    self.has_mode |= may_begin_with_mode(command);
-                    self.has_mode &= self.in_transaction();
+                    self.ahead.has_mode |= may_begin_with_mode(command);
+                    self.ahead.has_mode &= self.in_transaction();
                 }
             }
         }

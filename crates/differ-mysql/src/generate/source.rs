@@ -28,6 +28,7 @@ pub struct Generator {
     pub(crate) features: Features,
     pub(crate) is_mariadb: bool,
     is_mysql_8: bool,
+    pub(crate) is_mysql_9: bool,
     /// The capabilities that most clients of the episode have.
     pub(crate) usual: Capabilities,
     pub(crate) models: Vec<Model>,
@@ -49,6 +50,8 @@ pub(crate) struct Statement {
     pub(crate) parameters: usize,
     /// Whether each execution has types.
     pub(crate) is_typed: bool,
+    /// Whether it has been executed with a cursor.
+    pub(crate) has_had_cursor: bool,
     /// The types of the last execution.
     pub(crate) kinds: Vec<u16>,
 }
@@ -60,8 +63,17 @@ impl Generator {
         let mut rng = Rng::new(seed);
         let usual = capabilities(&mut rng);
         let is_mariadb = version.contains("MariaDB");
-        let is_mysql_8 = version.starts_with("8.") && !is_mariadb;
-        Self { rng, features, is_mariadb, is_mysql_8, usual, models: Vec::new(), next_handle: 1 }
+        let [is_mysql_8, is_mysql_9] = ["8.", "9."].map(|it| version.starts_with(it));
+        Self {
+            rng,
+            features,
+            is_mariadb,
+            is_mysql_8,
+            is_mysql_9,
+            usual,
+            models: Vec::new(),
+            next_handle: 1,
+        }
     }
 
     /// Returns the generator's source of random numbers.
