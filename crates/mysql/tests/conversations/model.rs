@@ -339,11 +339,7 @@ impl Model {
         }
         match text {
             _ if text.starts_with("SHOW SESSION VARIABLES") => {
-                let version =
-                    [&["version", if self.untold.is_some() { "10-MariaDB" } else { self.version }]];
-                let of_version = version.iter().map(|row| &row[..]);
-                let rows: Vec<_> = VARIABLES.iter().copied().chain(of_version).collect();
-                self.rows(reply, &rows, Status(0));
+                self.variables(reply);
                 return false;
             }
             TELL | TELL_STATE => {
@@ -435,6 +431,20 @@ impl Model {
         self.ok(reply, &changes, Status(0));
     }
 
+    /// Tells the values of all variables.
+    fn variables(&self, reply: &mut Reply<'_>) {
+        let version = if self.untold.is_some() { "10-MariaDB" } else { self.version };
+        let of_version: &[&str] = &["version", version];
+        self.rows(reply, &[VARIABLES, &[of_version]].concat(), Status(0));
+    }
+
+    /// Changes a variable without a word, which the next answer to a command that does nothing
+    /// tells.
+    fn becomes_due(&mut self, name: &str, value: &str, more: Status, reply: &mut Reply<'_>) {
+        self.due = Some((name.to_owned(), value.to_owned()));
+        self.ok(reply, &[], more);
+    }
+
     /// Answers a command that does nothing.
     fn tell_due(&mut self, reply: &mut Reply<'_>) {
         let due = self.due.take();
@@ -518,8 +528,7 @@ impl Model {
                 return false;
             }
             "rows" => {
-                let count: usize = value.parse().expect("a number");
-                self.rows(reply, &vec![&["r"][..]; count], more);
+                self.rows(reply, &vec![&["r"][..]; value.parse().expect("a number")], more);
                 return false;
             }
             "long" => {
@@ -549,10 +558,7 @@ impl Model {
         let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
         match word {
             "untold" => self.change(name, set),
-            "due" => {
-                self.due = Some((name.to_owned(), set.to_owned()));
-                self.ok(reply, &[], more);
-            }
+            "due" => self.becomes_due(name, set, more, reply),
             // From now on no change is reported.
             "untracked" => self.untold = None,
             // The commands behind this one stay unanswered.
