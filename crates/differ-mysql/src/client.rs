@@ -7,7 +7,7 @@ use crate::greeting::{Greeting, same_greetings};
 use crate::holds::Holds;
 use crate::mask::{Answers, MASKS, Said, same};
 use crate::packet::{Packet, put};
-use crate::passes::{PASSES, Pair, pass};
+use crate::passes::{PASSES, Pair, Reset, pass};
 use crate::reply::{Reader, Reply, kind};
 use crate::side::{DIRECT, PROXIED, Side};
 use refrain_differ::conn::Broken;
@@ -66,7 +66,7 @@ pub struct Client {
     /// Whether the client has had an error that a proxy says itself.
     was_refused: bool,
     /// Whether the session has been reset.
-    was_reset: bool,
+    reset: Reset,
     /// The things that the client has said about changes.
     said: Said,
     /// True after the sessions have ended.
@@ -108,7 +108,7 @@ impl Client {
             sent: Vec::new(),
             holds: Holds::new(agreed.has(WITH_SCHEMA)),
             was_refused: false,
-            was_reset: false,
+            reset: Reset::Never,
             said: Said { tracks: told_unasked(&greeting.version), ..Said::default() },
             dead: false,
         };
@@ -187,7 +187,12 @@ impl Client {
             let proxied = self.proxied_reply(&command, &direct)?;
             self.holds.received(&command, &direct);
             self.was_refused |= matches!(direct.error(), Some(1210 | 1243 | 1421 | 1835 | 1047));
-            self.was_reset |= command == Command::ResetConnection;
+            let sets = |text: &str| text.contains("SET CHARACTER SET");
+            self.reset = match self.reset {
+                Reset::Never if command == Command::ResetConnection => Reset::Done,
+                Reset::Done if command.text().is_some_and(sets) => Reset::SetBehind,
+                reset => reset,
+            };
             self.compare(&command, &direct, &proxied, tally)?;
             if let (Command::Prepare(handle, _), [direct, proxied]) =
                 (&command, [direct.prepared(), proxied.prepared()])
@@ -273,7 +278,7 @@ impl Client {
                 direct,
                 proxied,
                 was_refused: self.was_refused,
-                was_reset: self.was_reset,
+                reset: self.reset,
                 lacks_types: matches!(command, Command::Execute(it) if !it.has_types),
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
                 at,

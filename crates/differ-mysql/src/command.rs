@@ -129,6 +129,8 @@ impl Command {
             Self::Fetch(..) => "Fetch",
             Self::Reset(_) => "Reset",
             Self::Close(_) => "Close",
+            // With more behind it, it is one all the same.
+            Self::Raw(bytes) if bytes.first() == Some(&0x0E) => "Ping",
             Self::Raw(_) => "Raw",
         }
     }

@@ -39,6 +39,15 @@ const LEAVING: &[&str] = &[
 /// Words with which texts begin that may open a transaction.
 const OPENING: &[&str] = &["begin", "start", "call", "execute", "xa"];
 
+/// The things of a session that tie its client once another command comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ahead {
+    /// The transaction may have an access mode.
+    has_mode: bool,
+    /// The session may have limits on what a statement reads.
+    has_limits: bool,
+}
+
 /// The reasons for which a client may hold a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holds {
@@ -50,6 +59,8 @@ pub struct Holds {
     is_pinned: bool,
     /// The session has prepared a statement.
     pub has_prepared: bool,
+    /// The things that tie the client once another command comes.
+    ahead: Ahead,
     /// The session began without a schema. It cannot be without one again.
     is_without_schema: bool,
 }
@@ -86,9 +97,31 @@ impl Holds {
         self.is_unsure
     }
 
+    /// Whether a command behind others of a step may tie the client to its server.
+    #[must_use]
+    pub fn pin(&self, before: &[Command], command: &Command) -> bool {
+        self.ties(before, command) || pins(std::slice::from_ref(command))
+    }
+
+    /// Whether a command ties the client to its server because of what was before it.
+    fn ties(&self, before: &[Command], command: &Command) -> bool {
+        let has = |text| command.text().is_some_and(|its| its.contains(text));
+        // In MySQL it ends a transaction, and leaves the access mode to the next one.
+        let leaves_mode = has("SET autocommit");
+        // The question behind it, for all variables, has the limits as well.
+        let asks = has("session_track_");
+        leaves_mode && (self.ahead.has_mode || before.iter().any(may_begin_with_mode))
+            || asks && (self.ahead.has_limits || before.iter().any(limits))
+    }
+
     /// Notes the commands of a step.
     pub fn sent(&mut self, commands: &[Command]) {
         self.is_pinned |= pins(commands);
+        for (at, command) in commands.iter().enumerate() {
+            self.is_pinned |= self.ties(&commands[..at], command);
+        }
+        self.ahead.has_limits |= commands.iter().any(limits);
+        self.ahead.has_mode |= commands.iter().any(may_begin_with_mode);
         for command in commands {
             let uses = |text: &str| text.to_ascii_lowercase().contains("use ");
             let moves = matches!(command, Command::InitDb(_)) || command.text().is_some_and(uses);
@@ -119,15 +152,33 @@ impl Holds {
                 if let Some(status) = reply.status() {
                     self.status = status;
                     self.is_unsure = false;
+                    // The replies to those before it have come since it was noted.
+                    self.ahead.has_mode |= may_begin_with_mode(command);
+                    self.ahead.has_mode &= self.in_transaction();
                 }
             }
         }
     }
 }
 
+/// Whether a command may begin a transaction that is READ ONLY or READ WRITE.
+fn may_begin_with_mode(command: &Command) -> bool {
+    command.text().is_some_and(|text| {
+        let text = text.to_ascii_uppercase();
+        let has_mode = text.contains("READ ONLY") || text.contains("READ WRITE");
+        has_mode && text.contains("TRANSACTION")
+    })
+}
+
+/// Whether a command may limit what a statement reads.
+fn limits(command: &Command) -> bool {
+    command.text().is_some_and(|text| {
+        ["max_join_size", "sql_select_limit", "sql_big_selects"].iter().any(|it| text.contains(it))
+    })
+}
+
 /// Whether the commands of a step may tie a client to its server.
-#[must_use]
-pub fn pins(commands: &[Command]) -> bool {
+fn pins(commands: &[Command]) -> bool {
     commands.iter().enumerate().any(|(at, command)| {
         let is_closed = |handle: u32| commands[at..].contains(&Command::Close(handle));
         match command {
@@ -141,4 +192,32 @@ pub fn pins(commands: &[Command]) -> bool {
             }),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn autocommit_amid_a_transaction_with_an_access_mode_ties_a_client() {
+        let query = |text: &str| Command::Query(text.to_owned(), Vec::new());
+        let (begin, ends) = (query("START TRANSACTION READ WRITE"), query("SET autocommit = 1"));
+        let mut holds = Holds::new(true);
+        assert!(!holds.pin(&[], &ends) && !holds.pin(&[query("BEGIN")], &ends));
+        assert!(holds.pin(std::slice::from_ref(&begin), &ends));
+        holds.sent(&[begin]);
+        assert!(holds.pin(&[], &ends) && !holds.any());
+        holds.sent(&[ends]);
+        assert!(holds.any());
+    }
+
+    #[test]
+    fn questions_for_all_variables_under_limits_tie_a_client() {
+        let query = |text: &str| Command::Query(text.to_owned(), Vec::new());
+        let asks = query("SET session_track_schema = 1");
+        let mut holds = Holds::new(true);
+        assert!(!holds.pin(&[], &asks));
+        holds.sent(&[query("SET sql_big_selects = 0, max_join_size = 10")]);
+        assert!(holds.pin(&[], &asks) && !holds.any());
+    }
 }

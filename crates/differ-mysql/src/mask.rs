@@ -232,7 +232,8 @@ fn put_own_collation(definition: &mut [u8], (number, own): (u8, u8)) {
 const COLLATIONS: [(u8, u8); 6] = [(46, 255), (224, 255), (45, 255), (255, 255), (5, 8), (8, 8)];
 
 /// Parts of the names of variables that a session has for one statement.
-const NO_SETTINGS: [&[u8]; 4] = [b"timestamp", b"insert_id", b"rand_seed", b"session_track"];
+const NO_SETTINGS: [&[u8]; 5] =
+    [b"timestamp", b"insert_id", b"rand_seed", b"session_track", b"statement_id"];
 
 /// The changes that an OK packet reports.
 struct Block<'a> {

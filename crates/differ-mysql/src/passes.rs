@@ -37,6 +37,18 @@ pub const PASSES: [(&str, &str); 6] = [
     ),
 ];
 
+/// Whether a session has been reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reset {
+    /// No.
+    #[default]
+    Never,
+    /// Yes.
+    Done,
+    /// Yes, and behind that it has set what depends on the schema's character set.
+    SetBehind,
+}
+
 /// A reply with its counterpart, as far as passes look at them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
@@ -49,7 +61,7 @@ pub struct Pair<'a> {
     /// Whether the client has had an error that a proxy says itself.
     pub was_refused: bool,
     /// Whether the session has been reset.
-    pub was_reset: bool,
+    pub reset: Reset,
     /// Whether it is an execution without types.
     pub lacks_types: bool,
     /// Whether rows are to be fetched.
@@ -84,11 +96,13 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         && !packet.is_error()
         && !is_definition(&packet.payload);
     let asks = |words: &str| pair.text.contains(words);
+    let was_reset = pair.reset >= Reset::Done;
     match () {
         () if is_row && asks("ROW_COUNT()") => Some((3, true)),
         () if is_row && asks("COLLATION(?)") => Some((4, true)),
-        () if pair.was_reset && asks("@@character_set_database") => Some((5, true)),
-        () if pair.was_reset && asks("SET CHARACTER SET") => Some((5, false)),
+        () if was_reset && asks("@@character_set_database") => Some((5, true)),
+        () if was_reset && asks("SET CHARACTER SET") => Some((5, false)),
+        () if pair.reset == Reset::SetBehind && is_row && asks("_connection") => Some((5, false)),
         () => None,
     }
 }

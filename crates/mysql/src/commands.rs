@@ -324,6 +324,7 @@ impl Commands {
 }
 
 /// Appends a command of Refrain's own for a server. The body stands behind the command's byte.
+/// `train::send` calls it for all others.
 pub(crate) fn send(
     commands: &mut Commands,
     out: &mut Vec<u8>,
@@ -344,11 +345,6 @@ pub(crate) fn close(out: &mut Vec<u8>, id: u32) {
         out.push(command::STMT_CLOSE);
         out.extend_from_slice(&id.to_le_bytes());
     });
-}
-
-/// Appends a statement of Refrain's own for a server.
-pub(crate) fn send_text(commands: &mut Commands, out: &mut Vec<u8>, text: &[u8], purpose: Purpose) {
-    send(commands, out, (command::QUERY, text), purpose);
 }
 
 #[cfg(test)]

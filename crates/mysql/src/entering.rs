@@ -14,13 +14,14 @@ use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 use refrain_pool::{ClientNote, Conn, Linked, Step};
 
-use crate::commands::{self, Purpose};
+use crate::commands::Purpose;
 use crate::errors;
 use crate::login::{
     Agreed, Change, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, Welcome,
 };
 use crate::parts::{ClientSession, ClientState, My, Place};
 use crate::settings::{Base, Settings};
+use crate::train;
 use crate::variant::Variant;
 use crate::wishes::Wishes;
 
@@ -378,8 +379,8 @@ pub(crate) fn check(step: &mut Step<'_, My>, conn: Conn) {
     // Nobody can ask any more what was before it.
     s.session.last_client = None;
     let schema = c.session.settings.schema.clone().unwrap_or_default();
-    let (commands, out) = (&mut s.session.commands, ports.out(server));
-    commands::send(commands, out, (command::INIT_DB, &schema), Purpose::Schema);
+    let named = (command::INIT_DB, &schema[..]);
+    train::send(&mut s.session, ports.out(server), named, Purpose::Schema);
 }
 
 /// Tells a client that it is logged in.

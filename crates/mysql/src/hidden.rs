@@ -7,9 +7,8 @@
 //! answer is half as old as it may become.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use refrain_config::{PoolMode, PoolOptions, UntoldChanges};
@@ -22,6 +21,17 @@ use crate::text::{self, Calls, Facts, Reads, Verb};
 const ROWS_MAX: usize = 1000;
 /// Most characters of a trigger's body that are looked at.
 const BODY_MAX: usize = 3000;
+/// The longest name of a view, in bytes, if all of them are those of [`is_name`].
+const NAME_BYTES_MAX: usize = 64;
+
+/// Makes the expression for the session's user, as the catalog names those who have rights.
+macro_rules! user {
+    () => {
+        "CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - \
+        CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''', \
+        SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
+    };
+}
 
 /// The statement that asks the catalog. No setting of a session changes its meaning.
 ///
@@ -29,8 +39,10 @@ const BODY_MAX: usize = 3000;
 /// and `1` if the view calls a function of the user's, takes a lock or sets a number that the
 /// session remembers, or if its text is not told; the name of a right of the user that has to do
 /// with triggers, a schema and a table, which are empty where the right is wider; `role`, if the
-/// user has one, so that the rights are not known.
-pub(crate) const QUESTION: &str = "\
+/// user has one, so that the rights are not known; `user`, if the catalog knows rights of the user
+/// at all: it has a row for each user, who may have no right.
+pub(crate) const QUESTION: &str = concat!(
+    "\
     (SELECT _binary'trigger', CAST(COALESCE(LEFT(ACTION_STATEMENT, 3001), '@') AS \
     BINARY), CAST(COALESCE(SQL_MODE, '') AS BINARY) FROM information_schema.TRIGGERS \
     WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys') LIMIT 1001) \
@@ -52,13 +64,16 @@ pub(crate) const QUESTION: &str = "\
     FROM information_schema.TABLE_PRIVILEGES \
     UNION ALL SELECT GRANTEE, PRIVILEGE_TYPE, TABLE_SCHEMA, TABLE_NAME \
     FROM information_schema.COLUMN_PRIVILEGES) AS granted \
-    WHERE kind IN ('INSERT', 'UPDATE', 'DELETE', 'TRIGGER') AND grantee = \
-    CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - \
-    CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''', \
-    SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') LIMIT 1001) \
+    WHERE kind IN ('INSERT', 'UPDATE', 'DELETE', 'TRIGGER') AND grantee = ",
+    user!(),
+    " LIMIT 1001) \
     UNION ALL (SELECT _binary'role', _binary'', _binary'' \
     FROM (SELECT 1 AS one) AS one WHERE COALESCE(CURRENT_ROLE(), 'NONE') <> 'NONE') \
-    LIMIT 5000";
+    UNION ALL (SELECT _binary'user', _binary'', _binary'' \
+    FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = ",
+    user!(),
+    " LIMIT 1) LIMIT 5000"
+);
 
 /// The ways in which a client's statements may have left something in a server's session without a
 /// report.
@@ -94,6 +109,11 @@ impl May {
     /// Whether there is none.
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether all ways of another statement are among these.
+    pub(crate) fn has(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
     }
 
     /// Adds the ways of another statement.
@@ -168,7 +188,7 @@ impl Catalog {
                     calls |= !b.is_empty();
                     1
                 }
-                b"INSERT" | b"UPDATE" | b"DELETE" | b"TRIGGER" | b"role" => {
+                b"INSERT" | b"UPDATE" | b"DELETE" | b"TRIGGER" | b"role" | b"user" => {
                     rights.add(kind, a, b);
                     2
                 }
@@ -193,7 +213,8 @@ impl Catalog {
 
 impl Views {
     fn add(&mut self, name: &[u8]) {
-        if name.is_empty() || !name.iter().all(|&byte| is_name(byte)) {
+        let is_long = name.len() > NAME_BYTES_MAX;
+        if name.is_empty() || is_long || !name.iter().all(|&byte| is_name(byte)) {
             *self = Self::Any;
         }
         match self {
@@ -212,13 +233,19 @@ impl Views {
             Self::Any => return true,
             Self::Named(names) => names,
         };
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let mut is_named = |word: &[u8]| {
+            let Some(lower) = buffer.get_mut(..word.len()) else { return false };
+            lower.copy_from_slice(word);
+            lower.make_ascii_lowercase();
+            names.contains(&*lower)
+        };
         let mut words = text.split(|&byte| !is_name(byte));
         words.any(|word| {
-            let lower = word.to_ascii_lowercase();
             // The number of a version may stand in front, in a comment that servers run.
-            let digits = lower.iter().position(|byte| !byte.is_ascii_digit());
-            let behind = &lower[digits.unwrap_or(lower.len())..];
-            names.contains(&*lower) || names.contains(behind)
+            let digits = word.iter().position(|byte| !byte.is_ascii_digit());
+            let behind = &word[digits.unwrap_or(word.len())..];
+            is_named(word) || behind.len() < word.len() && is_named(behind)
         })
     }
 }
@@ -253,6 +280,8 @@ struct Rights<'a> {
     /// The places whose triggers the user sees.
     sees: HashSet<(&'a [u8], &'a [u8])>,
     has_role: bool,
+    /// Whether the catalog knows the user.
+    are_known: bool,
 }
 
 impl<'a> Rights<'a> {
@@ -262,6 +291,7 @@ impl<'a> Rights<'a> {
                 self.sees.insert((schema, table));
             }
             b"role" => self.has_role = true,
+            b"user" => self.are_known = true,
             _ => self.writes.push((schema, table)),
         }
     }
@@ -271,7 +301,53 @@ impl<'a> Rights<'a> {
         let sees = |place: &(&[u8], &[u8])| self.sees.contains(place);
         let mut writes = self.writes.iter();
         let hides = |&(schema, table)| !sees(&(schema, b"")) && !sees(&(schema, table));
-        !sees(&(b"", b"")) && (self.has_role || writes.any(hides))
+        let may_hide = self.has_role || !self.are_known || writes.any(hides);
+        may_hide && !sees(&(b"", b""))
+    }
+}
+
+/// The question about the catalog of a pool's servers, which one server at a time is asked.
+#[derive(Debug, Default)]
+struct Question(Arc<AtomicU8>);
+
+impl Question {
+    /// No answer is needed.
+    const IDLE: u8 = 0;
+    /// A server is to be asked by the way.
+    const WANTED: u8 = 1;
+    /// A server is asked.
+    const UNDER_WAY: u8 = 2;
+
+    /// Has a server be asked by the way, unless one is asked.
+    fn want(&self) {
+        if self.0.load(Relaxed) == Self::IDLE {
+            self.replace(Self::IDLE, Self::WANTED);
+        }
+    }
+
+    fn replace(&self, state: u8, next: u8) -> bool {
+        self.0.compare_exchange(state, next, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Notes that a server is asked, if none is and this is the state.
+    fn begin(&self, state: u8, at: Now) -> Option<Asked> {
+        let begins = self.0.load(Relaxed) == state && self.replace(state, Self::UNDER_WAY);
+        begins.then(|| Asked { state: self.0.clone(), at })
+    }
+}
+
+/// The question to one server. It is over when the answer is there, or the server is gone: then
+/// another server may be asked.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    state: Arc<AtomicU8>,
+    /// When the server was asked.
+    at: Now,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.state.store(Question::IDLE, Relaxed);
     }
 }
 
@@ -280,9 +356,15 @@ impl<'a> Rights<'a> {
 pub(crate) struct Hidden {
     /// The time of the question, and [`Hidden::TRIGGERS`] and [`Hidden::VIEWS`]; 0 for no answer.
     known: AtomicU64,
-    /// Whether the catalog is to be asked.
-    is_wanted: AtomicBool,
+    question: Question,
     catalog: Mutex<Arc<Catalog>>,
+}
+
+/// An answer that may be used.
+struct Found {
+    bits: u64,
+    /// Whether it may be used for more than half of its time.
+    is_fresh: bool,
 }
 
 impl Hidden {
@@ -294,52 +376,64 @@ impl Hidden {
     const BITS: u32 = 2;
 
     /// Whether a catalog is asked at all under these options.
-    pub(crate) fn is_of_use(options: &PoolOptions) -> bool {
+    fn is_of_use(options: &PoolOptions) -> bool {
         options.untold_changes == UntoldChanges::Auto
             && options.pool_mode != PoolMode::Session
             && !options.definition_max_age.is_zero()
     }
 
+    /// Begins to ask a server that logs in, if the answer is needed. `times` are the last change of
+    /// views and triggers, and the present.
+    pub(crate) fn ask_at_login(&self, options: &PoolOptions, times: (Now, Now)) -> Option<Asked> {
+        let is_fresh = self.find(options, times).is_some_and(|found| found.is_fresh);
+        if is_fresh || !Self::is_of_use(options) {
+            return None;
+        }
+        let (_, now) = times;
+        let states = [Question::IDLE, Question::WANTED];
+        states.iter().find_map(|state| self.question.begin(*state, now))
+    }
+
     /// Whether the catalog is to be asked by the way, once the first server of the pool has been.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.is_wanted.load(Relaxed)
+        self.question.0.load(Relaxed) == Question::WANTED
     }
 
-    /// Whether the catalog is to be asked, and nobody else does.
-    pub(crate) fn takes_wish(&self) -> bool {
-        self.is_wanted() && self.is_wanted.swap(false, Relaxed)
+    /// Begins to ask a server by the way, if one is to be asked.
+    pub(crate) fn ask(&self, now: Now) -> Option<Asked> {
+        self.question.begin(Question::WANTED, now)
     }
 
-    /// Notes what a server has told that was asked at a moment. Returns whether it is news that the
-    /// user does not see everything.
-    pub(crate) fn learn(&self, catalog: Catalog, asked: Now) -> bool {
+    /// Notes the answer to a question. Returns whether it is news that the user does not see
+    /// everything.
+    pub(crate) fn learn(&self, catalog: Catalog, asked: &Asked) -> bool {
+        let time = asked.at.0 + 1;
         let triggers = if catalog.triggers { Self::TRIGGERS } else { 0 };
         let views = if catalog.views == Views::None { 0 } else { Self::VIEWS };
         let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        // An answer that comes late does not take the place of a newer one.
+        if self.known.load(Relaxed) >> Self::BITS > time {
+            return false;
+        }
         let is_news = catalog.is_partial && !known.is_partial;
         *known = Arc::new(catalog);
-        self.known.store((asked.0 + 1) << Self::BITS | triggers | views, Release);
+        self.known.store(time << Self::BITS | triggers | views, Release);
         is_news
     }
 
-    /// Returns what is known at a moment: the bits, and since when; `None` if the answer is too old
-    /// or views and triggers have `changed` since.
-    fn find(&self, options: &PoolOptions, changed: Now, now: Now) -> Option<(u64, Now)> {
-        let known = self.known.load(Acquire);
-        let since = Now((known >> Self::BITS).checked_sub(1)?);
-        let age_max = u64::try_from(options.definition_max_age.as_micros()).unwrap_or(u64::MAX);
-        (since > changed && now.since(since) < age_max).then_some((known, since))
+    /// Returns what is known; `None` if the answer is too old or views and triggers have `changed`
+    /// since.
+    fn find(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> Option<Found> {
+        let bits = self.known.load(Acquire);
+        let since = Now((bits >> Self::BITS).checked_sub(1)?);
+        let end = since.after(options.definition_max_age);
+        let is_fresh = now.since(since) < end.since(now);
+        (since > changed && now < end).then_some(Found { bits, is_fresh })
     }
 
     /// Whether the answer is there and may be used.
-    pub(crate) fn is_current(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
-        self.find(options, changed, now).is_some()
-    }
-
-    /// Whether the answer is there and may be used for more than half of its time.
-    pub(crate) fn is_fresh(&self, options: &PoolOptions, (changed, now): (Now, Now)) -> bool {
-        let age = self.find(options, changed, now).map(|(_, since)| now.since(since));
-        age.is_some_and(|age| u128::from(age) < options.definition_max_age.as_micros() / 2)
+    pub(crate) fn is_current(&self, options: &PoolOptions, times: (Now, Now)) -> bool {
+        self.find(options, times).is_some()
     }
 
     /// Whether what a client may have left has to be cleared away before another client. `times`
@@ -356,12 +450,13 @@ impl Hidden {
         if may.is_none() {
             return false;
         }
-        if Self::is_of_use(options) && !self.is_fresh(options, times) {
-            self.is_wanted.store(true, Relaxed);
+        let found = self.find(options, times);
+        if !found.as_ref().is_some_and(|found| found.is_fresh) && Self::is_of_use(options) {
+            self.question.want();
         }
-        let Some((found, _)) = self.find(options, times.0, times.1) else { return true };
-        may.0 & May::READ != 0 && found & Self::VIEWS != 0
-            || may.0 & May::WRITE != 0 && found & Self::TRIGGERS != 0
+        let Some(Found { bits, .. }) = found else { return true };
+        may.0 & May::READ != 0 && bits & Self::VIEWS != 0
+            || may.0 & May::WRITE != 0 && bits & Self::TRIGGERS != 0
     }
 
     /// Whether views may leave something: then it matters which of them a text names.

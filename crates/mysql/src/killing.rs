@@ -4,10 +4,13 @@
 //! Tried on MariaDB 10.11, MySQL 8.0.15 and MySQL 9.7: KILL QUERY has done what it does once it is
 //! answered, and a session that waits for a command is not hit. So a server is held until the
 //! answer has come. A session that has ended a statement, and does not wait for a command yet, may
-//! remember KILL for the next one. So a statement that does nothing comes first.
+//! remember KILL for the next one, as MySQL 8.0.15 does in up to one race of twelve. COM_PING,
+//! COM_INIT_DB, COM_SET_OPTION, COM_STMT_PREPARE and COM_STMT_CLOSE leave it for a statement behind
+//! them, and `DO 0` takes it.
 //!
 //! No command of Refrain's own may be hit. So a server is not killed while it works on one or has
-//! one to do, and gets no command while a side connection holds it.
+//! one to do, gets no command while a side connection holds it, and gets `DO 0` in front of the
+//! first one behind that (`train::send`). Another client gets it behind `DO 0` as well.
 
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::{Header, command};

@@ -31,10 +31,13 @@ pub(crate) fn learn_status(server: &mut ServerSession, packet: &ReadPacket<'_>) 
             server.transaction = if is_open { Transaction::Open } else { Transaction::None };
         }
         None if packet.is_error() => {
-            server.transaction = Transaction::Unsure;
-            if let Some(Goes::On(sent)) = server.commands.first().map(|command| &command.goes) {
-                server.untold = server.untold.max(untold(sent));
+            match server.commands.first().map(|command| &command.goes) {
+                // A statement that does nothing changes nothing if it is hit by KILL.
+                Some(Goes::Here(Purpose::Absorb)) => return,
+                Some(Goes::On(sent)) => server.untold = server.untold.max(untold(sent)),
+                _ => {}
             }
+            server.transaction = Transaction::Unsure;
         }
         _ => {}
     }

@@ -1,11 +1,13 @@
 //! Replies to commands of Refrain's own.
 
-use refrain_mysql_wire::error_code;
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::reply::{ErrPacket, OkPacket};
 use refrain_mysql_wire::row;
+use refrain_mysql_wire::{Malformed, error_code};
+use refrain_pool::client::Client;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
+use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Purpose, ReadPacket};
@@ -75,18 +77,22 @@ pub(crate) fn read(
 /// Takes over what the catalog has of views and triggers.
 fn take_catalog(step: &mut Step<'_, My>, conn: Conn, packet: &ReadPacket<'_>) {
     let Some(server) = step.engine.connections.server(conn) else { return };
-    let (id, asked) = (server.pool(), server.session.catalog_asked);
+    let (id, asked) = (server.pool(), server.session.asked.take());
     let rows = std::mem::take(&mut server.session.rows);
     let warnings = OkPacket::read(packet.payload, server.session.agreed).map(|ok| ok.warnings);
     if server.is_new() && warnings == Ok(0) {
         server.session.leftover = Leftover::Nothing;
     }
-    let catalog = if packet.is_error() { Catalog::unknown() } else { Catalog::read(&rows) };
+    let err = ErrPacket::read(packet.payload).ok().filter(|_| packet.is_error());
+    // Somebody's KILL says nothing of the catalog: another server is asked.
+    let is_hit = err.as_ref().is_some_and(|e| e.number == error_code::QUERY_INTERRUPTED.number);
+    let Some(asked) = asked.filter(|_| !is_hit) else { return };
+    let catalog = if err.is_some() { Catalog::unknown() } else { Catalog::read(&rows) };
     let pool = step.engine.core_state.pool(id);
-    if !pool.shared.protocol.hidden.learn(catalog, asked) {
+    if !pool.shared.protocol.hidden.learn(catalog, &asked) {
         return;
     }
-    let told = match ErrPacket::read(packet.payload).ok().filter(|_| packet.is_error()) {
+    let told = match err {
         Some(err) => {
             let words = String::from_utf8_lossy(err.message);
             format!("the catalog cannot be asked for views and triggers: {words}")
@@ -130,7 +136,6 @@ fn for_client(
         server.session.leftover = Leftover::Conditions;
     }
     let rows = std::mem::take(&mut server.session.rows);
-    let first = rows.first().map(Vec::as_slice).unwrap_or_default();
     match purpose {
         Purpose::Settings if packet.has_changes() => {
             let ok = OkPacket::read(packet.payload, agreed);
@@ -140,23 +145,10 @@ fn for_client(
                 return preparing::broken(step, conn);
             }
         }
-        Purpose::Collation => {
-            let [collation] = first else { return preparing::broken(step, conn) };
-            let base = server.session.base.clone();
-            let name = b"collation_connection";
-            for settings in [&mut c.session.settings, &mut server.session.settings] {
-                edit(settings, |settings| settings.set(&base, name, collation));
+        Purpose::Collation | Purpose::InsertId | Purpose::Wishes => {
+            if take_row((c, server), &rows, purpose).is_none() {
+                return preparing::broken(step, conn);
             }
-        }
-        Purpose::InsertId => {
-            let [number] = first else { return preparing::broken(step, conn) };
-            let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
-            let Some(number) = number else { return preparing::broken(step, conn) };
-            train::insert_id(c, server).answered(number);
-        }
-        Purpose::Wishes => {
-            let [a, b, c_, d] = first else { return preparing::broken(step, conn) };
-            c.session.wishes = Wishes::of([a, b, c_, d]);
         }
         Purpose::Schema => return checked(step, (client, conn), packet),
         Purpose::Statement if packet.is_error() => {
@@ -176,10 +168,16 @@ fn for_client(
                 learn::learn_flags(&mut c.session, status);
             }
             let sides = (&mut c.session, &mut server.session);
-            let late = learn::learn_late(sides, packet, purpose);
-            let Ok(lacking) = late else { return preparing::broken(step, conn) };
-            if lacking.collation {
-                train::ask_collation(&mut server.session, ports.out(conn));
+            if take_late(sides, ports.out(conn), (packet, purpose)).is_err() {
+                return preparing::broken(step, conn);
+            }
+        }
+        // MySQL tells by the next OK packet, whatever that is for, what has changed untold.
+        Purpose::Absorb if packet.has_changes() => {
+            let asked = train::purpose_of_question(&server.session);
+            let sides = (&mut c.session, &mut server.session);
+            if take_late(sides, ports.out(conn), (packet, asked)).is_err() {
+                return preparing::broken(step, conn);
             }
         }
         Purpose::Settings
@@ -196,6 +194,42 @@ fn for_client(
     }
     settle::settle(step, client, conn);
     Some(())
+}
+
+/// Takes over the answer to a question that has one row. `None` if it is none.
+fn take_row(
+    (client, server): (&mut Client<My>, &mut Server<My>),
+    rows: &[Vec<Box<[u8]>>],
+    purpose: Purpose,
+) -> Option<()> {
+    match (purpose, rows.first()?.as_slice()) {
+        (Purpose::Collation, [collation]) => {
+            let base = server.session.base.clone();
+            let name = b"collation_connection";
+            for settings in [&mut client.session.settings, &mut server.session.settings] {
+                edit(settings, |settings| settings.set(&base, name, collation));
+            }
+        }
+        (Purpose::InsertId, [number]) => {
+            let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+            train::insert_id(client, server).answered(number);
+        }
+        (Purpose::Wishes, [a, b, c, d]) => client.session.wishes = Wishes::of([a, b, c, d]),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Takes over what a server tells late, and asks for what it does not tell.
+fn take_late(
+    (client, server): (&mut ClientSession, &mut ServerSession),
+    out: &mut Vec<u8>,
+    (packet, purpose): (&ReadPacket<'_>, Purpose),
+) -> Result<(), Malformed> {
+    if learn::learn_late((client, server), packet, purpose)?.collation {
+        train::ask_collation(server, out);
+    }
+    Ok(())
 }
 
 /// Takes over the values of all variables.

@@ -15,7 +15,7 @@ use refrain_pool::{Conn, Now, Parts};
 use crate::commands::Commands;
 use crate::definitions::{Coming, Moment};
 use crate::errors::Brand;
-use crate::hidden::{Caller, Hidden};
+use crate::hidden::{Asked, Caller, Hidden};
 use crate::insert_id::{Kept, Own, Readers};
 use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
@@ -217,8 +217,8 @@ pub struct ServerSession {
     /// The client whose statements may have left what no server reports: another client, and
     /// another session of this one, may have to get the server as new.
     pub(crate) caller: Option<Caller>,
-    /// When the catalog was asked whose answer is under way.
-    pub(crate) catalog_asked: Now,
+    /// The question about the catalog, while its answer is under way.
+    pub(crate) asked: Option<Asked>,
     /// Whether KILL may have come between two statements. A server remembers KILL for the next
     /// one for a moment behind the end of one.
     pub(crate) is_struck: bool,

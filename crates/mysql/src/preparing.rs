@@ -10,8 +10,7 @@ use refrain_pool::ids::PoolId;
 use refrain_pool::server::{Server, ServerState};
 use refrain_pool::{Conn, Protocol, Step, Supply};
 
-use crate::commands::{self, Purpose, ReadPacket};
-use crate::hidden::Hidden;
+use crate::commands::{Purpose, ReadPacket};
 use crate::login::{
     Failure, LOGIN_BYTES_MAX, LoggedIn, ServerLogin, ServerSecret, ServerStep, Tls, Wanted,
 };
@@ -245,17 +244,17 @@ fn prepare(step: &mut Step<'_, My>, conn: Conn, logged_in: LoggedIn) {
     let Some(server) = step.engine.connections.server(conn) else { return };
     let pool = step.engine.core_state.pool(server.pool());
     let (hidden, options) = (&pool.shared.protocol.hidden, &pool.settings.options);
-    let asks = Hidden::is_of_use(options) && !hidden.is_fresh(options, (changed, step.now));
+    let asked = hidden.ask_at_login(options, (changed, step.now));
     server.begin_login(LoggingIn::Preparing);
     server.set_cancel_key(connection_id, &[]);
     server.session.agreed = capabilities;
-    let (commands, out) = (&mut server.session.commands, step.ports.out(conn));
+    let (session, out) = (&mut server.session, step.ports.out(conn));
     // Clients begin with what a reset restores, so that each reset restores it.
-    commands::send(commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
-    commands::send_text(commands, out, crate::settings::VARIABLES, Purpose::Variables);
-    commands::send_text(commands, out, b"SHOW COLLATION", Purpose::Collations);
-    if asks {
-        train::ask_catalog(&mut server.session, step.ports.out(conn), step.now);
+    train::send(session, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
+    train::send_text(session, out, crate::settings::VARIABLES, Purpose::Variables);
+    train::send_text(session, out, b"SHOW COLLATION", Purpose::Collations);
+    if let Some(asked) = asked {
+        train::ask_catalog(session, out, asked);
     }
 }
 
@@ -292,9 +291,7 @@ pub(crate) fn answered(
             let shared = &step.engine.core_state.pool(pool).shared;
             session.base = shared.protocol.learn(base);
             crate::settings::edit(&mut session.settings, |settings| settings.has_several = true);
-            let text = session.base.tracking();
-            let (commands, out) = (&mut session.commands, step.ports.out(conn));
-            commands::send_text(commands, out, &text, Purpose::Tracking);
+            train::track(session, step.ports.out(conn));
         }
         Purpose::Tracking => {
             session.transaction = Transaction::None;

@@ -71,7 +71,7 @@ pub(crate) fn ensure(
     let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, out) = (&mut server.session, ports.out(conn));
     let command = (command::STMT_PREPARE, &statement.text[..]);
-    commands::send(&mut session.commands, out, command, Purpose::Statement);
+    train::send(session, out, command, Purpose::Statement);
     // A statement of SQL's PREPARE has a number as well, and would be executed in the place of this
     // one. Whoever has one is pinned.
     let may_follow = may_follow && !c.session.pins.is_any();
@@ -150,6 +150,7 @@ pub(crate) fn put(
     if head.is_some() {
         slot.types.clone_from(&held.types);
     }
+    slot.has_had_cursor |= opens;
     if opens || command == command::STMT_SEND_LONG_DATA {
         slot.owner = Some(number);
     }

@@ -14,8 +14,8 @@ use crate::variant::Variant;
 /// Takes a server from a client that has left.
 pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) -> Fitness {
     let Some(server) = step.engine.connections.server(conn) else { return Fitness::Unfit };
-    let changed = step.engine.core_state.shared.protocol.views_changed();
-    let pool = step.engine.core_state.pool(server.pool());
+    let id = server.pool();
+    let pool = step.engine.core_state.pool(id);
     let is_cancelled = server.is_cancelled();
     let session = &mut server.session;
     // The server waits for the rest of a command or of a file, or is about to leave.
@@ -39,10 +39,8 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
     let caller = session.caller.take();
-    let leaves = caller.is_some_and(|caller| {
-        let hidden = &pool.shared.protocol.hidden;
-        hidden.matters(caller.may, &pool.settings.options, (changed, step.now))
-    });
+    let leaves = caller
+        .is_some_and(|caller| train::leaves(&mut step.engine.core_state, id, caller.may, step.now));
     let is_unlearnt = std::mem::take(&mut session.postponed) == Postponed::Collation;
     session.is_dirty = is_session
         || is_unlearnt
@@ -72,12 +70,10 @@ pub(crate) fn make_fit(step: &mut Step<'_, My>, conn: Conn) -> Fitness {
         session.postponed = Postponed::Left;
         return Fitness::Busy;
     }
-    if train::absorb(session, step.ports.out(conn)) {
+    let out = step.ports.out(conn);
+    if session.transaction != Transaction::None || session.is_dirty {
+        train::renew(session, out);
         return Fitness::Busy;
     }
-    if session.transaction == Transaction::None && !session.is_dirty {
-        return Fitness::Fit;
-    }
-    train::renew(session, step.ports.out(conn));
-    Fitness::Busy
+    if train::absorb(session, out) { Fitness::Busy } else { Fitness::Fit }
 }

@@ -6,7 +6,6 @@ use refrain_mysql_wire::{Header, Status, command};
 use refrain_pool::client::Client;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::inbox::Rest;
-use refrain_pool::pool::Pool;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Now, Step};
 
@@ -282,37 +281,36 @@ fn note_run(
     let is_statement = commands::is_statement(packet.command);
     let is_new = is_statement && !facts.asks.conditions;
     (memory.last, memory.counts) = (memory.last | is_new, memory.counts | is_new);
+    // Others leave KILL for the next statement.
+    server.session.is_struck &= !is_statement;
     client.session.memory = memory;
     client.session.last_server = server.serial();
     server.session.last_client = Some(client.serial());
     if server.session.leftover == Leftover::Nothing {
         server.session.leftover = Leftover::Counts;
     }
-    let changed = core_state.shared.protocol.views_changed();
-    let pool = core_state.pool(client.pool());
-    let may = may_leave(client, pool, (changed, now), packet, facts);
-    train::note_caller(client, &mut server.session, may);
+    let may = if is_statement { May::of(&facts) } else { May::default() };
+    if !may.is_none() && !train::has_noted(client, &server.session, may) {
+        let may = may_leave(client, (core_state, now), packet, may);
+        train::note_caller(client, &mut server.session, may);
+    }
     if let (Number::Asked, Some(listed)) = (facts.number, &mut client.session.listed) {
         listed.note_told(server.pid());
     }
 }
 
-/// Returns the ways in which a client's command may leave something without a report. `times` are
-/// the last change of views and triggers, and the present.
+/// Returns in which of these ways a client's statement may leave something without a report.
 fn may_leave(
     client: &Client<My>,
-    pool: &Pool<My>,
-    times: (Now, Now),
+    (core_state, now): (&mut CoreState<My>, Now),
     packet: &Incoming<'_>,
-    facts: Facts,
+    may: May,
 ) -> May {
-    if !commands::is_statement(packet.command) {
-        return May::default();
-    }
-    let may = May::of(&facts);
+    let changed = core_state.shared.protocol.views_changed();
+    let pool = core_state.pool_in_use(client.pool());
     let (hidden, options) = (&pool.shared.protocol.hidden, &pool.settings.options);
     // The names of an old answer may lack the view that the text names.
-    if !hidden.has_views() || may.is_none() || !hidden.is_current(options, times) {
+    if !hidden.has_views() || !hidden.is_current(options, (changed, now)) {
         return may;
     }
     let text = match client.session.statements.get(packet.statement) {

@@ -21,11 +21,14 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
     if !server.session.commands.is_empty() || server.is_cancelled() {
         return;
     }
-    let is_session = core_state.pool(c.pool()).settings.options.pool_mode == PoolMode::Session;
-    if absorbs(&c.session, &server.session, is_session)
-        && train::absorb(&mut server.session, ports.out(conn))
-    {
-        return;
+    if server.session.is_struck {
+        let options = &core_state.pool_in_use(c.pool()).settings.options;
+        let is_session = options.pool_mode == PoolMode::Session;
+        if absorbs(&c.session, &server.session, is_session)
+            && train::absorb(&mut server.session, ports.out(conn))
+        {
+            return;
+        }
     }
     let waits = c.waiting_for() == WaitingFor::Replies;
     // Asking costs the client no time.
@@ -33,14 +36,18 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         if asks_status((&mut c.session, &mut server.session), ports.out(conn)) {
             return;
         }
-        let pool = core_state.pool(c.pool());
+        let pool = core_state.pool_in_use(c.pool());
         let hidden = &pool.shared.protocol.hidden;
         // With `autocommit` off, the question would begin a transaction. With NO_BACKSLASH_ESCAPES
         // MySQL 9.7 cannot read its own catalog.
         let status = c.session.status;
         let is_plain = status.has(Status::AUTOCOMMIT) && !status.has(Status::NO_BACKSLASH_ESCAPES);
-        if hidden.is_wanted() && is_plain && may_ask(c, server) && hidden.takes_wish() {
-            return train::ask_catalog(&mut server.session, ports.out(conn), now);
+        if hidden.is_wanted()
+            && is_plain
+            && may_ask(c, server)
+            && let Some(asked) = hidden.ask(now)
+        {
+            return train::ask_catalog(&mut server.session, ports.out(conn), asked);
         }
         if asks_insert_id(pool, c, server) {
             return train::ask_insert_id(&mut server.session, ports.out(conn));
@@ -62,14 +69,10 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
 }
 
 /// Whether a KILL that may still come has to hit a statement that does nothing: the server is about
-/// to go back, or MariaDB to be asked by a statement. A client that keeps the server may ask about
-/// the statement that was ended.
+/// to go back. A client that keeps the server may ask about the statement that was ended, and its
+/// next one may be hit, as it would be without Refrain.
 fn absorbs(client: &ClientSession, server: &ServerSession, is_session: bool) -> bool {
-    match server.transaction {
-        Transaction::None => !is_session && !client.keeps(),
-        Transaction::Open => false,
-        Transaction::Unsure => server.base.is_mariadb(),
-    }
+    server.transaction == Transaction::None && !is_session && !client.keeps()
 }
 
 /// Ends what a client's server does for it: at once, or once no command of Refrain's own can be

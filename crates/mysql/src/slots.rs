@@ -83,6 +83,8 @@ pub(crate) struct Slot {
     pub(crate) types: Option<Arc<[u8]>>,
     /// The number of the client's statement that has a cursor here, or parts of a value.
     pub(crate) owner: Option<u32>,
+    /// Whether it has been executed with a cursor.
+    pub(crate) has_had_cursor: bool,
     /// The use at which it was used last.
     used: u64,
 }
@@ -162,7 +164,14 @@ impl Slots {
         let key = Key::of(&statement, copy);
         let old = self.take(&key);
         self.bytes += statement.text.len();
-        let slot = Slot { statement, id, types: None, owner: None, used: self.uses };
+        let slot = Slot {
+            statement,
+            id,
+            types: None,
+            owner: None,
+            has_had_cursor: false,
+            used: self.uses,
+        };
         self.there.insert(key, slot);
         old
     }

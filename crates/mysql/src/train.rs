@@ -11,11 +11,53 @@ use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Now, Step};
 
 use crate::commands::{self, Purpose};
-use crate::hidden::{self, Caller, May};
+use crate::hidden::{self, Asked, Caller, May};
 use crate::insert_id::{self, Kept, Sides};
 use crate::parts::{Leftover, My, ServerSession, Transaction, Untold};
 use crate::settings::{self, Settings};
 use crate::wishes::{self, Wishes};
+
+/// Has KILL hit a statement that does nothing, if it may hit the next one. Returns whether it may.
+/// MySQL forgets an error by such a statement, MariaDB does not.
+pub(crate) fn absorb(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
+    let is_due = std::mem::take(&mut session.is_struck);
+    if is_due {
+        let nothing = (command::QUERY, &b"DO 0"[..]);
+        commands::send(&mut session.commands, out, nothing, Purpose::Absorb);
+        let keeps_error = session.base.is_mariadb() && session.transaction == Transaction::Unsure;
+        if !keeps_error {
+            session.last_client = None;
+        }
+        // The statement has the error if it is hit.
+        session.leftover = Leftover::Conditions;
+    }
+    is_due
+}
+
+/// Sends a server a command of Refrain's own. All of them go through here, since none may be hit by
+/// KILL: in front of the first one goes the statement that is there to be hit. COM_PING is not hit,
+/// and leaves KILL for the next statement.
+pub(crate) fn send(
+    session: &mut ServerSession,
+    out: &mut Vec<u8>,
+    (byte, body): (u8, &[u8]),
+    purpose: Purpose,
+) {
+    if byte != command::PING {
+        absorb(session, out);
+    }
+    commands::send(&mut session.commands, out, (byte, body), purpose);
+}
+
+/// Sends a server a statement of Refrain's own.
+pub(crate) fn send_text(
+    session: &mut ServerSession,
+    out: &mut Vec<u8>,
+    text: &[u8],
+    purpose: Purpose,
+) {
+    send(session, out, (command::QUERY, text), purpose);
+}
 
 /// Gives a client's server the client's settings. Returns whether the client's command has to wait:
 /// if the schema is not there any more, the command must not run in another one.
@@ -65,15 +107,15 @@ fn give(
     if wanted.has_several != has.has_several {
         let option = if wanted.has_several { MULTI_STATEMENTS_ON } else { MULTI_STATEMENTS_OFF };
         let command = (command::SET_OPTION, &option.to_le_bytes()[..]);
-        commands::send(&mut session.commands, out, command, variables);
+        send(session, out, command, variables);
     }
     if let Some(text) = wanted.statement(&has, &session.base) {
-        commands::send_text(&mut session.commands, out, &text, variables);
+        send_text(session, out, &text, variables);
     }
     let mut waits = false;
     if let Some(schema) = wanted.schema.as_deref().filter(|_| wanted.schema != has.schema) {
         let command = (command::INIT_DB, schema);
-        commands::send(&mut session.commands, out, command, of_schema);
+        send(session, out, command, of_schema);
         waits = true;
     }
     session.settings = wanted.clone();
@@ -81,6 +123,13 @@ fn give(
     // may never come.
     session.last_client = None;
     waits
+}
+
+/// Whether a server has noted that a client's statement may have left something in these ways.
+pub(crate) fn has_noted(client: &Client<My>, server: &ServerSession, may: May) -> bool {
+    let (serial, ended_before) = (client.serial(), client.session.ended_before);
+    let has = |caller: &Caller| caller.may.has(may) && caller.is(serial, ended_before);
+    server.caller.as_ref().is_some_and(has)
 }
 
 /// Notes what a client's statement may leave without a report.
@@ -104,10 +153,10 @@ pub(crate) fn renew_for(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
     let Some(caller) = others else { return };
     if leaves(core_state, c.pool(), caller.may, now) {
         renew(&mut server.session, ports.out(conn));
-        let hidden = &core_state.pool(c.pool()).shared.protocol.hidden;
+        let hidden = &core_state.pool_in_use(c.pool()).shared.protocol.hidden;
         // No transaction begins by that behind a reset.
-        if hidden.takes_wish() {
-            ask_catalog(&mut server.session, ports.out(conn), now);
+        if let Some(asked) = hidden.ask(now) {
+            ask_catalog(&mut server.session, ports.out(conn), asked);
         }
         return;
     }
@@ -117,14 +166,14 @@ pub(crate) fn renew_for(step: &mut Step<'_, My>, (client, conn): (Conn, Conn)) {
 /// Whether statements have to be taken to have left something without a report, in a pool.
 pub(crate) fn leaves(core_state: &mut CoreState<My>, pool: PoolId, may: May, now: Now) -> bool {
     let changed = core_state.shared.protocol.views_changed();
-    let pool = core_state.pool(pool);
+    let pool = core_state.pool_in_use(pool);
     pool.shared.protocol.hidden.matters(may, &pool.settings.options, (changed, now))
 }
 
 /// Has a server that owes nothing make its session as new.
 pub(crate) fn renew(session: &mut ServerSession, out: &mut Vec<u8>) {
     (session.is_dirty, session.caller) = (false, None);
-    commands::send(&mut session.commands, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
+    send(session, out, (command::RESET_CONNECTION, b""), Purpose::Reset);
     session.settings = Arc::new(session.settings.reset());
     // MariaDB keeps the schema and forgets its character set, until it is named again.
     if session.base.is_mariadb() && session.settings.schema.is_some() {
@@ -140,19 +189,19 @@ pub(crate) fn renew(session: &mut ServerSession, out: &mut Vec<u8>) {
 /// Has a server report changes again, behind a reset.
 pub(crate) fn track(session: &mut ServerSession, out: &mut Vec<u8>) {
     let text = session.base.tracking();
-    commands::send_text(&mut session.commands, out, &text, Purpose::Tracking);
+    send_text(session, out, &text, Purpose::Tracking);
 }
 
 /// Gives a server the wishes of a client, in front of a statement that may change them.
 pub(crate) fn put_wishes(session: &mut ServerSession, out: &mut Vec<u8>, wishes: &Wishes) {
     let text = wishes.statement();
-    commands::send_text(&mut session.commands, out, &text, Purpose::Tracking);
+    send_text(session, out, &text, Purpose::Tracking);
 }
 
 /// Asks for the client's own wishes behind a statement that may have changed them, and has the
 /// server report what Refrain needs. What else the statement may have set was not reported.
 pub(crate) fn ask_wishes(session: &mut ServerSession, out: &mut Vec<u8>) {
-    commands::send_text(&mut session.commands, out, wishes::QUESTION, Purpose::Wishes);
+    send_text(session, out, wishes::QUESTION, Purpose::Wishes);
     track(session, out);
     ask_variables(session, out);
     // The questions have cleared what the statement has left to ask about.
@@ -167,30 +216,35 @@ const TELL: &[u8] = b"SET @@session.session_track_state_change=OFF, \
 /// Has MariaDB report changes of the state again.
 const TELL_STATE: &[u8] = b"SET @@session.session_track_state_change=ON";
 
+/// Returns the purpose of the question what has changed that no reply has told.
+pub(crate) fn purpose_of_question(session: &ServerSession) -> Purpose {
+    match session.untold {
+        Untold::SetBack => Purpose::AskSetBack,
+        Untold::Nothing | Untold::Any => Purpose::Ask,
+    }
+}
+
 /// Asks whether a transaction is open, and what has changed that no reply has told. In MySQL each
 /// OK packet has all of that, in MariaDB one that reports anything.
 pub(crate) fn ask(session: &mut ServerSession, out: &mut Vec<u8>) {
-    let purpose = match session.untold {
-        Untold::SetBack => Purpose::AskSetBack,
-        Untold::Nothing | Untold::Any => Purpose::Ask,
-    };
+    let purpose = purpose_of_question(session);
     if !session.base.is_mariadb() {
-        return commands::send(&mut session.commands, out, (command::PING, b""), purpose);
+        return send(session, out, (command::PING, b""), purpose);
     }
-    commands::send_text(&mut session.commands, out, TELL, purpose);
-    commands::send_text(&mut session.commands, out, TELL_STATE, Purpose::Tracking);
+    send_text(session, out, TELL, purpose);
+    send_text(session, out, TELL_STATE, Purpose::Tracking);
 }
 
 /// Asks for all variables.
 fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
-    commands::send_text(&mut session.commands, out, settings::VARIABLES_AGAIN, Purpose::Variables);
+    send_text(session, out, settings::VARIABLES_AGAIN, Purpose::Variables);
 }
 
 /// Asks for the collation that a statement has set without a report.
 pub(crate) fn ask_collation(session: &mut ServerSession, out: &mut Vec<u8>) {
     // LIMIT is for sessions whose `sql_select_limit` is 0.
     let text = b"SELECT @@collation_connection LIMIT 1";
-    commands::send_text(&mut session.commands, out, text, Purpose::Collation);
+    send_text(session, out, text, Purpose::Collation);
     session.last_client = None;
 }
 
@@ -206,31 +260,15 @@ pub(crate) fn insert_id<'a>(client: &'a mut Client<My>, server: &'a mut Server<M
 
 /// Asks for the number that LAST_INSERT_ID() tells.
 pub(crate) fn ask_insert_id(session: &mut ServerSession, out: &mut Vec<u8>) {
-    commands::send_text(&mut session.commands, out, insert_id::QUESTION, Purpose::InsertId);
+    send_text(session, out, insert_id::QUESTION, Purpose::InsertId);
     session.last_client = None;
 }
 
-/// Has KILL hit a statement that does nothing, if it may hit the next one. Returns whether it may.
-/// MySQL forgets an error by such a statement, MariaDB does not.
-pub(crate) fn absorb(session: &mut ServerSession, out: &mut Vec<u8>) -> bool {
-    let is_due = std::mem::take(&mut session.is_struck);
-    if is_due {
-        commands::send_text(&mut session.commands, out, b"DO 0", Purpose::Absorb);
-        let keeps_error = session.base.is_mariadb() && session.transaction == Transaction::Unsure;
-        if !keeps_error {
-            session.last_client = None;
-        }
-        // The statement has the error if it is hit.
-        session.leftover = Leftover::Conditions;
-    }
-    is_due
-}
-
 /// Asks the catalog for views and triggers that may leave something in a session.
-pub(crate) fn ask_catalog(session: &mut ServerSession, out: &mut Vec<u8>, now: Now) {
+pub(crate) fn ask_catalog(session: &mut ServerSession, out: &mut Vec<u8>, asked: Asked) {
     let text = hidden::QUESTION.as_bytes();
-    commands::send_text(&mut session.commands, out, text, Purpose::Catalog);
-    session.catalog_asked = now;
+    send_text(session, out, text, Purpose::Catalog);
+    session.asked = Some(asked);
     session.last_client = None;
     // Views that a server cannot read leave warnings.
     session.leftover = Leftover::Conditions;
@@ -239,7 +277,7 @@ pub(crate) fn ask_catalog(session: &mut ServerSession, out: &mut Vec<u8>, now: N
 /// Gives a server the number that LAST_INSERT_ID() tells.
 pub(crate) fn give_insert_id(session: &mut ServerSession, out: &mut Vec<u8>, number: u64) {
     let text = format!("SET @@session.last_insert_id={number}");
-    commands::send_text(&mut session.commands, out, text.as_bytes(), Purpose::GiveInsertId);
+    send_text(session, out, text.as_bytes(), Purpose::GiveInsertId);
     session.last_client = None;
 }
 
@@ -247,7 +285,7 @@ pub(crate) fn give_insert_id(session: &mut ServerSession, out: &mut Vec<u8>, num
 pub(crate) fn clear_conditions(session: &mut ServerSession, out: &mut Vec<u8>) {
     // Only statements that use a table clear them in MariaDB.
     let text = b"DO (SELECT 1 FROM (SELECT 1) AS t)";
-    commands::send_text(&mut session.commands, out, text, Purpose::Clear);
+    send_text(session, out, text, Purpose::Clear);
     session.last_client = None;
     session.leftover = Leftover::Counts;
 }

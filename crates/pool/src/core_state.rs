@@ -159,8 +159,8 @@ impl<P: Parts> CoreState<P> {
     /// If this core has no such pool open.
     #[inline]
     pub fn pool_in_use(&mut self, id: PoolId) -> &mut Pool<P> {
-        let pool = self.pools.get_mut(id.place()).and_then(|pool| pool.as_deref_mut());
-        pool.filter(|pool| pool.shared.id == id).expect("a pool in use is open")
+        let (pool, _, _) = self.pool_beside(id);
+        pool
     }
 
     /// Returns this core's part of a pool like [`Self::pool_in_use`], and beside it the protocol's
@@ -170,8 +170,7 @@ impl<P: Parts> CoreState<P> {
     /// If this core has no such pool open.
     #[inline]
     pub fn pool_beside(&mut self, id: PoolId) -> (&mut Pool<P>, &mut P::Core, &P::Shared) {
-        let pool = self.pools.get_mut(id.place()).and_then(|pool| pool.as_deref_mut());
-        let pool = pool.filter(|pool| pool.shared.id == id).expect("a pool in use is open");
+        let pool = open_pool(&mut self.pools, id).expect("a pool in use is open");
         (pool, &mut self.protocol, &self.shared.protocol)
     }
 
@@ -179,8 +178,7 @@ impl<P: Parts> CoreState<P> {
     /// next tick visits the pool: whoever asks may change it.
     #[inline]
     pub fn find_pool(&mut self, id: PoolId) -> Option<&mut Pool<P>> {
-        let pool = self.pools.get_mut(id.place())?.as_deref_mut();
-        let pool = pool.filter(|pool| pool.shared.id == id)?;
+        let pool = open_pool(&mut self.pools, id)?;
         self.agenda.list(id, &mut pool.visits);
         Some(pool)
     }
@@ -290,6 +288,13 @@ impl<P: Parts> CoreState<P> {
         let own = self.core;
         (0..self.shared.cores).map(Core).filter(move |core| *core != own)
     }
+}
+
+/// Returns a core's part of a pool, or `None` if the core does not have the pool open.
+#[inline]
+fn open_pool<P: Parts>(pools: &mut [Option<Box<Pool<P>>>], id: PoolId) -> Option<&mut Pool<P>> {
+    let pool = pools.get_mut(id.place())?.as_deref_mut();
+    pool.filter(|pool| pool.shared.id == id)
 }
 
 impl<P: Parts> std::fmt::Debug for CoreState<P> {

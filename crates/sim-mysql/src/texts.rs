@@ -201,7 +201,8 @@ impl Session {
                 return true;
             }
             Statement::Catalog => {
-                self.table(&["kind", "a", "b"], &[], more, reply);
+                let user = ["user", "", ""].map(str::to_owned).to_vec();
+                self.table(&["kind", "a", "b"], &[user], more, reply);
                 return true;
             }
             Statement::ShowCollation => {

@@ -3,7 +3,6 @@
 use crate::capability::{CHOICES, Capabilities, IGNORE_SPACE, INTERACTIVE, LEAST};
 use crate::client::Client;
 use crate::command::Command;
-use crate::holds::pins;
 use refrain_differ::features::Features;
 use refrain_differ::rng::Rng;
 
@@ -28,6 +27,8 @@ pub struct Generator {
     pub(crate) rng: Rng,
     pub(crate) features: Features,
     pub(crate) is_mariadb: bool,
+    is_mysql_8: bool,
+    pub(crate) is_mysql_9: bool,
     /// The capabilities that most clients of the episode have.
     pub(crate) usual: Capabilities,
     pub(crate) models: Vec<Model>,
@@ -49,6 +50,8 @@ pub(crate) struct Statement {
     pub(crate) parameters: usize,
     /// Whether each execution has types.
     pub(crate) is_typed: bool,
+    /// Whether it has been executed with a cursor.
+    pub(crate) has_had_cursor: bool,
     /// The types of the last execution.
     pub(crate) kinds: Vec<u16>,
 }
@@ -60,7 +63,17 @@ impl Generator {
         let mut rng = Rng::new(seed);
         let usual = capabilities(&mut rng);
         let is_mariadb = version.contains("MariaDB");
-        Self { rng, features, is_mariadb, usual, models: Vec::new(), next_handle: 1 }
+        let [is_mysql_8, is_mysql_9] = ["8.", "9."].map(|it| version.starts_with(it));
+        Self {
+            rng,
+            features,
+            is_mariadb,
+            is_mysql_8,
+            is_mysql_9,
+            usual,
+            models: Vec::new(),
+            next_handle: 1,
+        }
     }
 
     /// Returns the generator's source of random numbers.
@@ -78,7 +91,12 @@ impl Generator {
     /// Appends a text, or a harmless one in its place if it may keep a server and must not.
     pub(crate) fn push(&mut self, draft: &mut Draft<'_>, text: String) {
         let command = Command::Query(text, Vec::new());
-        if draft.mode == Mode::Free && pins(std::slice::from_ref(&command)) {
+        // Behind a statement with another increment, MySQL 8.0 gives a number again: INSERT fails
+        // with error 1062, or not, as it depends on the cache of tables.
+        let is_unsure = self.is_mysql_8 && command.text().is_some_and(sets_increment);
+        if is_unsure
+            || draft.mode == Mode::Free && draft.client.holds.pin(&draft.commands, &command)
+        {
             draft.commands.push(Command::Query("SELECT 'harmless'".to_owned(), Vec::new()));
         } else {
             draft.commands.push(command);
@@ -98,6 +116,10 @@ impl Generator {
         }
         text
     }
+}
+
+fn sets_increment(text: &str) -> bool {
+    text.contains("auto_increment_increment")
 }
 
 /// Chooses the capabilities of a client.

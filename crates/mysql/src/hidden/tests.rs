@@ -9,7 +9,12 @@ fn views_that_set_numbers_are_asked_for() {
     }
 }
 
+/// Reads rows, and the one that says that the catalog knows the user.
 fn read(rows: &[[&str; 3]]) -> Catalog {
+    read_all(&[rows, &[["user", "", ""]]].concat())
+}
+
+fn read_all(rows: &[[&str; 3]]) -> Catalog {
     let row = |row: &[&str; 3]| row.iter().map(|text| text.as_bytes().into()).collect();
     Catalog::read(&rows.iter().map(row).collect::<Vec<_>>())
 }
@@ -75,7 +80,8 @@ fn views_count_where_a_text_names_them() {
     ] {
         assert!(views.are_in(text.as_bytes()), "{text}");
     }
-    for text in ["SELECT v11 FROM t", "SELECT 1", "COMMIT"] {
+    let long = format!("SELECT {}v1", "x".repeat(NAME_BYTES_MAX));
+    for text in ["SELECT v11 FROM t", "SELECT 1", "COMMIT", &long] {
         assert!(!views.are_in(text.as_bytes()), "{text}");
     }
     assert_eq!(read(&[["view", "a b", ""], ["view", "c", "1"]]).views, Views::Any);
@@ -104,8 +110,20 @@ fn a_user_who_writes_without_the_right_to_see_triggers_sees_a_part() {
 }
 
 #[test]
+fn a_user_whom_the_catalog_does_not_know_may_have_rights_all_the_same() {
+    assert!(!read(&[]).is_partial, "the user has no right to write");
+    let unknown = read_all(&[]);
+    assert!(unknown.is_partial && unknown.triggers);
+    assert!(!read_all(&[["TRIGGER", "", ""]]).is_partial, "nothing is hidden");
+}
+
+#[test]
 fn an_answer_with_an_unknown_row_is_none() {
     assert_eq!(read(&[["t\0r\0i", "", ""]]), Catalog::unknown());
+}
+
+fn asked(at: u64) -> Asked {
+    Question::default().begin(Question::IDLE, Now(at)).expect("nobody is asked")
 }
 
 #[test]
@@ -116,8 +134,10 @@ fn an_answer_holds_for_its_time_and_until_a_view_or_trigger_changes() {
         hidden.matters(write, options, (Now(changed), Now(now)))
     };
     assert!(matters(&options, 0, 5) && hidden.is_wanted(), "nothing is known");
-    assert!(hidden.takes_wish() && !hidden.is_wanted());
-    hidden.learn(Catalog::default(), Now(5));
+    let question = hidden.ask(Now(5)).expect("it is wanted");
+    assert!(!hidden.is_wanted());
+    hidden.learn(Catalog::default(), &question);
+    drop(question);
     assert!(!matters(&options, 0, 6) && !hidden.is_wanted());
     assert!(!matters(&options, 0, 40_000_005) && hidden.is_wanted(), "it is soon too old");
     assert!(matters(&options, 0, 60_000_005), "it is too old");
@@ -125,13 +145,40 @@ fn an_answer_holds_for_its_time_and_until_a_view_or_trigger_changes() {
     let is_current = |changed, now| hidden.is_current(&options, (Now(changed), Now(now)));
     assert!(is_current(0, 40_000_005));
     assert!(!is_current(0, 60_000_005) && !is_current(5, 6));
-    hidden.learn(read(&[["trigger", "CALL p()", ""]]), Now(5));
+    hidden.learn(read(&[["trigger", "CALL p()", ""]]), &asked(5));
     assert!(matters(&options, 0, 6) && !hidden.has_views());
     assert!(!hidden.matters(May(May::READ), &options, (Now(0), Now(6))));
     options.untold_changes = UntoldChanges::Ignore;
     assert!(!matters(&options, 0, 6));
     assert!(hidden.matters(May(May::CALL), &options, (Now(0), Now(6))));
     options.untold_changes = UntoldChanges::Reset;
-    hidden.learn(Catalog::default(), Now(5));
+    hidden.learn(Catalog::default(), &asked(5));
     assert!(matters(&options, 0, 6));
+}
+
+#[test]
+fn one_server_at_a_time_is_asked() {
+    let (hidden, options) = (Hidden::default(), PoolOptions::default());
+    let matters = |now| hidden.matters(May(May::WRITE), &options, (Now(0), Now(now)));
+    let first = hidden.ask_at_login(&options, (Now(0), Now(5)));
+    assert!(first.is_some() && hidden.ask_at_login(&options, (Now(0), Now(6))).is_none());
+    assert!(matters(7) && !hidden.is_wanted() && hidden.ask(Now(7)).is_none());
+    // The server goes without an answer.
+    drop(first);
+    assert!(matters(8) && hidden.is_wanted());
+    let second = hidden.ask(Now(8)).expect("it is wanted");
+    assert!(matters(9) && !hidden.is_wanted(), "the answer is under way");
+    hidden.learn(Catalog::default(), &second);
+    drop(second);
+    assert!(!matters(10) && !hidden.is_wanted());
+    assert!(hidden.ask_at_login(&options, (Now(0), Now(11))).is_none(), "it is known");
+}
+
+#[test]
+fn an_answer_that_comes_late_does_not_take_the_place_of_a_newer_one() {
+    let (hidden, options) = (Hidden::default(), PoolOptions::default());
+    hidden.learn(Catalog::default(), &asked(9));
+    assert!(!hidden.learn(Catalog::unknown(), &asked(8)));
+    assert!(!hidden.matters(May(May::WRITE), &options, (Now(0), Now(10))));
+    assert!(hidden.learn(Catalog::unknown(), &asked(9)), "that is none older");
 }

@@ -76,7 +76,9 @@ impl Fake {
         match text {
             b"SHOW SESSION VARIABLES" => self.rows(reply, &[b"a", b"b"], VARIABLES),
             b"SHOW COLLATION" => self.rows(reply, &[b"a", b"b", b"c"], COLLATIONS),
-            _ if text.starts_with(b"(SELECT _binary'trigger'") => self.rows(reply, &[], &[]),
+            _ if text.starts_with(b"(SELECT _binary'trigger'") => {
+                self.rows(reply, &[b"a", b"b", b"c"], &[b"\x04user\0\0"]);
+            }
             b"BEGIN" | b"COMMIT" => {
                 self.in_transaction = text == b"BEGIN";
                 self.ok(reply, first::OK);

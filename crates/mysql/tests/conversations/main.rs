@@ -16,5 +16,6 @@ mod statements;
 mod definitions;
 mod endings;
 mod kill;
+mod late_kill;
 mod insert_id;
 mod hidden;

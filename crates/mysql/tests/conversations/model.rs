@@ -35,10 +35,17 @@ pub(crate) struct Model {
     pub(crate) skips: u32,
     /// Whether nothing can be prepared.
     pub(crate) refuses: bool,
+    /// The version, if the server is MySQL.
+    pub(crate) version: &'static str,
+    /// How many statements come before the one that KILL hits, which has come late.
+    pub(crate) struck_behind: Option<u32>,
     /// Whether a file is on its way.
     file: Option<Vec<u8>>,
     /// The rows of the catalog.
     pub(crate) catalog: &'static [&'static [&'static str]],
+    /// A variable that a server of MySQL has changed, and its value. The next answer to a command
+    /// that does nothing tells them.
+    due: Option<(String, String)>,
     /// The values that a report is to tell, if the server is MariaDB and tells any: with the next
     /// report of any.
     untold: Option<Vec<(String, String)>>,
@@ -150,8 +157,32 @@ impl Model {
         self.command(command, body, &mut reply)
     }
 
+    /// Whether KILL hits a command. Some leave it for the next one.
+    fn is_hit(&mut self, command: u8) -> bool {
+        let is_left = matches!(
+            command,
+            command::QUIT
+                | command::PING
+                | command::INIT_DB
+                | command::SET_OPTION
+                | command::STMT_CLOSE
+                | command::STMT_SEND_LONG_DATA
+        );
+        if is_left {
+            return false;
+        }
+        let behind = self.struck_behind.take();
+        self.struck_behind = behind.and_then(|count| count.checked_sub(1));
+        behind == Some(0)
+    }
+
     fn command(&mut self, command: u8, body: &[u8], reply: &mut Reply<'_>) -> bool {
         let text = lossy(body);
+        if self.is_hit(command) {
+            self.log.push(format!("HIT {text}"));
+            reply.err(error_code::QUERY_INTERRUPTED);
+            return false;
+        }
         match command {
             command::QUIT => {
                 self.log.push("QUIT".into());
@@ -159,7 +190,7 @@ impl Model {
             }
             command::PING => {
                 self.log.push("PING".into());
-                self.ok(reply, &[], Status(0));
+                self.tell_due(reply);
             }
             command::INIT_DB => {
                 self.log.push(format!("INIT_DB {text}"));
@@ -308,11 +339,7 @@ impl Model {
         }
         match text {
             _ if text.starts_with("SHOW SESSION VARIABLES") => {
-                let version =
-                    [&["version", if self.untold.is_some() { "10-MariaDB" } else { "8" }]];
-                let of_version = version.iter().map(|row| &row[..]);
-                let rows: Vec<_> = VARIABLES.iter().copied().chain(of_version).collect();
-                self.rows(reply, &rows, Status(0));
+                self.variables(reply);
                 return false;
             }
             TELL | TELL_STATE => {
@@ -324,7 +351,8 @@ impl Model {
                 return false;
             }
             _ if text.starts_with("(SELECT _binary'trigger'") => {
-                return self.tells("CATALOG", self.catalog, reply);
+                let user: &[&str] = &["user", "", ""];
+                return self.tells("CATALOG", &[self.catalog, &[user]].concat(), reply);
             }
             _ if text.starts_with("SELECT @@session_track_schema") => {
                 return self.tells(text, &[&["1", "0", "OFF", "autocommit"]], reply);
@@ -352,6 +380,10 @@ impl Model {
             return false;
         }
         self.log.push(if text.len() > 80 { format!("{} bytes", text.len()) } else { text.into() });
+        if text == "DO 0" {
+            self.tell_due(reply);
+            return false;
+        }
         if text.starts_with("SET @@session.") {
             self.is_manual = text.contains("autocommit='OFF'");
             self.ok(reply, &[], Status(0));
@@ -396,6 +428,33 @@ impl Model {
             changes.push(Change::State(b"1"));
         }
         changes.push(Change::SystemVariable { name: b"lock_wait_timeout", value: b"50" });
+        self.ok(reply, &changes, Status(0));
+    }
+
+    /// Tells the values of all variables.
+    fn variables(&self, reply: &mut Reply<'_>) {
+        let version = if self.untold.is_some() { "10-MariaDB" } else { self.version };
+        let of_version: &[&str] = &["version", version];
+        self.rows(reply, &[VARIABLES, &[of_version]].concat(), Status(0));
+    }
+
+    /// Changes a variable without a word, which the next answer to a command that does nothing
+    /// tells.
+    fn becomes_due(&mut self, name: &str, value: &str, more: Status, reply: &mut Reply<'_>) {
+        self.due = Some((name.to_owned(), value.to_owned()));
+        self.ok(reply, &[], more);
+    }
+
+    /// Answers a command that does nothing.
+    fn tell_due(&mut self, reply: &mut Reply<'_>) {
+        let due = self.due.take();
+        let changes: Vec<_> = due
+            .iter()
+            .map(|(name, value)| Change::SystemVariable {
+                name: name.as_bytes(),
+                value: value.as_bytes(),
+            })
+            .collect();
         self.ok(reply, &changes, Status(0));
     }
 
@@ -469,8 +528,7 @@ impl Model {
                 return false;
             }
             "rows" => {
-                let count: usize = value.parse().expect("a number");
-                self.rows(reply, &vec![&["r"][..]; count], more);
+                self.rows(reply, &vec![&["r"][..]; value.parse().expect("a number")], more);
                 return false;
             }
             "long" => {
@@ -500,6 +558,7 @@ impl Model {
         let variable = Change::SystemVariable { name: name.as_bytes(), value: set.as_bytes() };
         match word {
             "untold" => self.change(name, set),
+            "due" => self.becomes_due(name, set, more, reply),
             // From now on no change is reported.
             "untracked" => self.untold = None,
             // The commands behind this one stay unanswered.

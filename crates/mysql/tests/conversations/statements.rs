@@ -562,3 +562,26 @@ fn what_closes_a_statement_does_not_come_amid_an_execution() {
         assert_eq!(closes, 1);
     });
 }
+
+#[test]
+fn a_statement_that_has_had_a_cursor_is_not_executed_without_one_where_that_fails() {
+    for (version, is_spoilt) in [("8.0.15", false), ("9.7.0", true)] {
+        talk(ONE, |world| {
+            world.version = version;
+            let [first, second] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+            assert!(prepare(world, first, "rows:1").starts_with("prepared 1"));
+            assert!(prepare(world, second, "rows:1").starts_with("prepared 1"));
+            let mut body = execution(1, 0, None);
+            body[4] = Execute::CURSOR_READ_ONLY;
+            let told = world.ask(first, command::STMT_EXECUTE, &body);
+            assert_eq!(told, "columns 1, column, end cursor");
+            for _ in 0..2 {
+                world.ask(first, command::STMT_FETCH, &[1, 0, 0, 0, 1, 0, 0, 0]);
+            }
+            world.log();
+            assert_eq!(execute(world, second, 1), "columns 1, column, 4 bytes, end");
+            let log = world.log();
+            assert_eq!(log.contains(&"PREPARE rows:1".to_owned()), is_spoilt, "{log:?}");
+        });
+    }
+}

@@ -71,6 +71,8 @@ pub(crate) struct World {
     pub(crate) connects: bool,
     /// Whether new servers are MariaDB's.
     pub(crate) is_mariadb: bool,
+    /// The version of new servers of MySQL.
+    pub(crate) version: &'static str,
     /// Whether new servers answer nothing for now.
     pub(crate) mutes: bool,
     /// Whether servers leave in place of an answer to KILL.
@@ -107,6 +109,7 @@ impl World {
             notes: Vec::new(),
             connects: true,
             is_mariadb: false,
+            version: "8",
             mutes: false,
             leaves: false,
             catalog: &[],
@@ -265,6 +268,11 @@ impl World {
         self.servers.iter_mut().for_each(|server| server.model.catalog = catalog);
     }
 
+    /// Has KILL come late on the server of a connection, behind so many statements.
+    pub(crate) fn strike(&mut self, at: usize, behind: u32) {
+        self.servers[at].model.struck_behind = Some(behind);
+    }
+
     /// Has no server prepare anything.
     pub(crate) fn refuse_statements(&mut self) {
         self.servers.iter_mut().for_each(|server| server.model.refuses = true);
@@ -366,6 +374,7 @@ impl World {
                 let at = self.servers.len() - 1;
                 self.servers[at].model.is_silent = self.mutes;
                 self.servers[at].model.catalog = self.catalog;
+                self.servers[at].model.version = self.version;
                 self.ends.insert(conn, End::Server(at));
                 if !self.connects || host.to_string() == self.down {
                     return self.step(Event::Failed { conn, why: "refused" });

@@ -32,10 +32,10 @@ pub(crate) struct Applicant<'a> {
 /// A refusal before or after the exchange. [`fmt::Display`] gives the words for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// No rule is for the client. With the client as PostgreSQL describes it.
-    NoEntry(String),
-    /// A rule rejects the client. With the client as PostgreSQL describes it.
-    Rejected(String),
+    /// No rule is for the client.
+    NoEntry(Described),
+    /// A rule rejects the client.
+    Rejected(Described),
     /// The rule asks for a certificate, and the client has shown none.
     NoCertificate,
     /// The client is not who it says it is.
@@ -49,6 +49,15 @@ pub(crate) enum Denied {
     },
     /// The password would come in clear text over a network.
     ClearText,
+}
+
+/// A client as PostgreSQL describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// Whether it wants to replicate the whole server.
+    replicates: bool,
+    /// Its host, its user, its database if it wants one, and its encryption.
+    rest: String,
 }
 
 impl Denied {
@@ -83,11 +92,14 @@ impl Denied {
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoEntry(client) => write!(f, "no pg_hba.conf entry for {client}"),
-            Self::Rejected(client) if client.starts_with("replication") => {
-                write!(f, "pg_hba.conf rejects {client}")
+            Self::NoEntry(Described { replicates, rest }) => {
+                let what = if *replicates { "replication connection from " } else { "" };
+                write!(f, "no pg_hba.conf entry for {what}{rest}")
             }
-            Self::Rejected(client) => write!(f, "pg_hba.conf rejects connection for {client}"),
+            Self::Rejected(Described { replicates, rest }) => {
+                let what = if *replicates { "replication " } else { "" };
+                write!(f, "pg_hba.conf rejects {what}connection for {rest}")
+            }
             Self::NoCertificate => f.write_str("connection requires a valid client certificate"),
             Self::Failed { method, user, .. } => {
                 let by = match method {
@@ -224,15 +236,13 @@ impl Applicant<'_> {
     }
 
     /// Describes the client in PostgreSQL's words.
-    fn described(&self) -> String {
-        let Self { database, user, .. } = self;
+    fn described(&self) -> Described {
+        let Self { database, user, replicates, .. } = *self;
         let host = self.host();
         let encryption = if self.secured.is_some() { "SSL encryption" } else { "no encryption" };
-        if self.replicates {
-            return format!(
-                "replication connection from host \"{host}\", user \"{user}\", {encryption}"
-            );
-        }
-        format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}")
+        let database =
+            if replicates { String::new() } else { format!("database \"{database}\", ") };
+        let rest = format!("host \"{host}\", user \"{user}\", {database}{encryption}");
+        Described { replicates, rest }
     }
 }

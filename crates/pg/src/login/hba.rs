@@ -8,7 +8,7 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
 
 use crate::auth::Method;
-use crate::auth::hba::{Applicant, Denied};
+use crate::auth::hba::Denied;
 use crate::engine::ClientLogin;
 use crate::ground::reports::{PoolerError, in_other_words};
 use crate::state::client::login::LoginRequest;
@@ -24,15 +24,7 @@ impl ClientLogin<'_, '_> {
         let client = self.step.engine.connections.client(self.conn)?;
         // A login that has waited for its user keeps its rule.
         let mut matched = login_request.rule.take();
-        let replicates = login_request.replicates_server();
-        let LoginRequest { database, user, .. } = &*login_request;
-        let applicant = Applicant {
-            peer: client.peer(),
-            secured: client.secured(),
-            database,
-            user,
-            replicates,
-        };
+        let applicant = login_request.applicant(client.peer(), client.secured());
         let method = match general.auth {
             AuthMethod::Trust => Ok(Method::Trust),
             AuthMethod::Password => Ok(Method::Password),
@@ -55,17 +47,9 @@ impl ClientLogin<'_, '_> {
 
     /// Checks the certificate of a client that has proved who it is, if its rule asks for one.
     pub(crate) fn check_certificate(&mut self, login_request: &LoginRequest) -> Result<(), Denied> {
-        let replicates = login_request.replicates_server();
-        let LoginRequest { database, user, rule, .. } = login_request;
-        let Some(matched) = rule else { return Ok(()) };
+        let Some(matched) = &login_request.rule else { return Ok(()) };
         let Some(client) = self.step.engine.connections.client(self.conn) else { return Ok(()) };
-        let applicant = Applicant {
-            peer: client.peer(),
-            secured: client.secured(),
-            database,
-            user,
-            replicates,
-        };
+        let applicant = login_request.applicant(client.peer(), client.secured());
         match matched.rule() {
             Some(rule) => applicant.check_certificate(matched.hba(), rule),
             None => Ok(()),

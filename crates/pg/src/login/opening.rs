@@ -13,13 +13,12 @@ use refrain_pool::event::{Level, TlsPeer};
 use refrain_pool::ids::Peer;
 use refrain_pool::{Action, ClientNote};
 
-use crate::auth::hba::Applicant;
 use crate::engine::ClientLogin;
 use crate::ground::reports::{PoolerError, in_other_words, report_in_words};
 use crate::settings::session::Setting;
 use crate::settings::switches;
 use crate::state::client::login::{Encryption, LoginRequest, NAME_BYTES_MAX};
-use crate::state::peer_keys::{Addressee, addressee};
+use crate::state::peer_keys::other_process;
 use crate::state::replication::Replication;
 use crate::state::requests::Request;
 
@@ -76,11 +75,8 @@ impl ClientLogin<'_, '_> {
         let shared = self.step.engine.core_state.shared.clone();
         let own = shared.options().general.peer_id;
         if own > 0 {
-            match addressee(own, pid, key) {
-                Addressee::Peer(peer, key) => {
-                    return self.step.ports.act(Action::Ask(Request::PassOn { peer, pid, key }));
-                }
-                Addressee::Us | Addressee::Nobody => {}
+            if let Some((peer, key)) = other_process(own, pid, key) {
+                return self.step.ports.act(Action::Ask(Request::PassOn { peer, pid, key }));
             }
             if let Some((pid, key)) = shared.protocol.cancel_key(pid, key) {
                 return self.step.cancel_request(pid, &key);
@@ -167,14 +163,12 @@ impl ClientLogin<'_, '_> {
     fn is_encrypted_enough(&mut self, login_request: &LoginRequest) -> bool {
         let mode = self.step.engine.core_state.shared.options().general.client_tls_sslmode;
         let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
-        let (peer, secured) = (client.peer(), client.secured());
-        if !matches!(peer, Peer::Tcp(_)) || !mode.is_required() || secured.is_some() {
+        let is_tcp = matches!(client.peer(), Peer::Tcp(_));
+        if !is_tcp || !mode.is_required() || client.secured().is_some() {
             return true;
         }
-        let replicates = login_request.replicates_server();
-        let LoginRequest { database, user, .. } = login_request;
-        let applicant = Applicant { peer, secured, database, user, replicates };
-        let message = applicant.no_entry().to_string();
+        let message =
+            login_request.applicant(client.peer(), client.secured()).no_entry().to_string();
         let report = Report { severity: "FATAL", sqlstate: "28000", message: &message, hint: "" };
         self.refuse_client(DisconnectReason::Login, PoolerError::Unencrypted, &report);
         false

@@ -53,17 +53,6 @@ impl PeerKey {
     }
 }
 
-/// The process for which a cancel request is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Addressee {
-    /// This process.
-    Us,
-    /// The process with this number, with the secret key to pass on.
-    Peer(u32, Box<[u8]>),
-    /// None: the request has been passed on too often, or is none of a client of these processes.
-    Nobody,
-}
-
 impl PeerKeys {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -108,19 +97,16 @@ pub(crate) fn mark(key: &mut [u8]) {
     key[HOPS_AT] |= HOPS;
 }
 
-/// Returns the process for which a request with this key is that has come to the process `own`.
-pub(crate) fn addressee(own: u32, pid: u32, key: &[u8]) -> Addressee {
+/// Returns the other process for which a request with this key is that has come to the process
+/// `own`, and the secret key to pass on. `None` if the request is for this process, has been passed
+/// on too often, or is none of a client of these processes.
+pub(crate) fn other_process(own: u32, pid: u32, key: &[u8]) -> Option<(u32, Box<[u8]>)> {
     let [_, low, high, _] = pid.to_be_bytes();
     let peer = u32::from(u16::from_le_bytes([low, high]));
-    if peer == own {
-        return Addressee::Us;
-    }
     let mut key: Box<[u8]> = key.into();
-    match key.get_mut(HOPS_AT) {
-        Some(byte) if *byte & HOPS > 0 && peer > 0 => *byte -= 1,
-        _ => return Addressee::Nobody,
-    }
-    Addressee::Peer(peer, key)
+    let byte = key.get_mut(HOPS_AT).filter(|byte| **byte & HOPS > 0 && peer > 0 && peer != own)?;
+    *byte -= 1;
+    Some((peer, key))
 }
 
 #[cfg(test)]
@@ -134,7 +120,7 @@ mod tests {
         mark(&mut key);
         let given = keys.give(0x0102, 77, [0xff, 9, 9, 5], &key);
         assert_eq!((given.pid(), &key), (0x7f02_0105, b"abc\x13"));
-        assert_eq!(addressee(0x0102, given.pid(), &key), Addressee::Us);
+        assert_eq!(other_process(0x0102, given.pid(), &key), None);
         assert_eq!(keys.find(given.pid(), b"abc\x11"), Some((77, Box::from(&b"abc\x13"[..]))));
         assert_eq!(keys.find(given.pid(), b"abd\x13"), None);
         assert!(keys.is_inner(77) && !keys.is_inner(given.pid()));
@@ -148,12 +134,12 @@ mod tests {
     fn a_request_is_passed_on_three_times_at_most() {
         let mut key: Box<[u8]> = Box::from(&b"abc\x13"[..]);
         for _ in 0..3 {
-            let Addressee::Peer(peer, next) = addressee(1, 0x7f02_0005, &key) else { panic!() };
+            let (peer, next) = other_process(1, 0x7f02_0005, &key).expect("it is for another one");
             assert_eq!(peer, 2);
             key = next;
         }
-        assert_eq!(addressee(1, 0x7f02_0005, &key), Addressee::Nobody);
-        assert_eq!(addressee(1, 0x7f02_0005, b""), Addressee::Nobody);
-        assert_eq!(addressee(1, 0x7f00_0005, b"abc\x13"), Addressee::Nobody, "without a number");
+        assert_eq!(other_process(1, 0x7f02_0005, &key), None);
+        assert_eq!(other_process(1, 0x7f02_0005, b""), None);
+        assert_eq!(other_process(1, 0x7f00_0005, b"abc\x13"), None, "without a number");
     }
 }

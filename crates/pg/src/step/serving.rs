@@ -93,21 +93,17 @@ impl Step<'_, '_> {
                 continue;
             };
             let mut rest = &input[at..];
-            if self.step.engine.core_state.is_shutting_down() {
-                let link = self.linked(conn, server);
-                if link.pipe.server.session.relay.is_some() {
-                    return at + Relayed { step: self.step, client: conn, server }.requests(rest);
-                }
+            let mut link = self.linked(conn, server);
+            if link.pipe.server.session.relay.is_some() {
+                return at + Relayed { step: self.step, client: conn, server }.requests(rest);
+            }
+            if link.pipe.core_state.is_shutting_down() {
                 let outstanding = &link.pipe.server.session.outstanding;
                 let Some(last) = last_segment(link.client, outstanding, rest) else {
                     self.await_replies(conn, server);
                     return at;
                 };
                 rest = last;
-            }
-            let mut link = self.linked(conn, server);
-            if link.pipe.server.session.relay.is_some() {
-                return at + Relayed { step: self.step, client: conn, server }.requests(rest);
             }
             if link.pipe.server.is_open() {
                 self.step.sharing().close_line(server);

@@ -5,8 +5,10 @@
 //! [`ClientState::Ready`] has authenticated itself, and keeps the proof.
 
 use refrain_pool::Now;
-use refrain_pool::ids::PoolId;
+use refrain_pool::ids::{Peer, PoolId};
+use refrain_pool::secured::Secured;
 
+use crate::auth::hba::Applicant;
 use crate::auth::{Authenticated, Proving};
 use crate::console::session::Session;
 use crate::settings::session::Setting;
@@ -69,6 +71,22 @@ pub(crate) struct LoginRequest {
 }
 
 impl LoginRequest {
+    /// Returns the client of the login, whose connection has this peer and this encryption, as the
+    /// rules of `pg_hba.conf` look at it.
+    pub(crate) fn applicant<'a>(
+        &'a self,
+        peer: &'a Peer,
+        secured: Option<&'a Secured>,
+    ) -> Applicant<'a> {
+        Applicant {
+            peer,
+            secured,
+            database: &self.database,
+            user: &self.user,
+            replicates: self.replicates_server(),
+        }
+    }
+
     /// Whether it asks to replicate the whole server, and no database.
     pub(crate) fn replicates_server(&self) -> bool {
         self.replication == Some(Replication::Physical)

@@ -73,6 +73,10 @@ fn reject_refuses_before_a_password_is_asked_for() {
     client.asks_to_log_in(&[]);
     let told = "host \"192.0.2.1\", user \"u\", database \"d\", no encryption";
     is_refused(&client, "28000", &format!("pg_hba.conf rejects connection for {told}"));
+    let replica = from(&talk, "192.0.2.1");
+    replica.sends([startup(0, &[("user", "u"), ("replication", "true")])]);
+    let told = "replication connection from host \"192.0.2.1\", user \"u\", no encryption";
+    is_refused(&replica, "28000", &format!("no pg_hba.conf entry for {told}"));
     let stranger = from(&talk, "192.0.2.1");
     stranger.sends([startup(0, &[("user", "nobody"), ("database", "d")])]);
     stranger.gets([authentication(10, b"SCRAM-SHA-256\0\0")]);
@@ -275,6 +279,16 @@ fn a_password_in_clear_text_does_not_cross_a_network() {
         client.asks_to_log_in(&[]);
         client.gets([authentication(3, b"")]).sends([says("secret")]).is_let_in();
     }
+}
+
+#[test]
+fn reject_has_words_of_its_own_for_a_replica() {
+    let talk = with_rules("host replication u all reject\nhost all all all trust");
+    let replica = from(&talk, "192.0.2.1");
+    replica.sends([startup(0, &[("user", "u"), ("replication", "true")])]);
+    let told = "host \"192.0.2.1\", user \"u\", no encryption";
+    let words = format!("pg_hba.conf rejects replication connection for {told}");
+    is_refused(&replica, "28000", &words);
 }
 
 #[test]
