@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{Autoprepare, Host, Options, PoolCache, PoolOptions, Server, ShareServers};
+use refrain_config::{
+    Autoprepare, Host, Options, PoolCache, PoolOptions, Reads, Server, ShareServers,
+};
 
 use crate::hosts::{HostLists, Hosts};
 
@@ -87,9 +89,12 @@ impl PoolSettings {
         let resolved = options.pool(database, user)?;
         let server = resolved.server;
         let is_remote = server.host.is_remote();
+        let mut cache = if is_remote { resolved.cache } else { PoolCache::default() };
+        // Writes are noted for reads elsewhere as they are for replies that are kept.
+        cache.is_on |= is_remote && server.reads == Reads::Standby;
         Some(Arc::new(Self {
             options: resolved.options,
-            cache: if is_remote { resolved.cache } else { PoolCache::default() },
+            cache,
             host: Arc::new(server.host.clone()),
             hosts: lists.of(&server),
             is_remote,

@@ -24,6 +24,7 @@ use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
+use crate::state::options::reads_on_standbys;
 use crate::state::parts::{Client, CoreState, Engine, conn_of, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -53,11 +54,11 @@ pub(crate) enum Left {
 }
 
 /// Whether there are rules of the cache for a client's pool, or its requests are looked at to see
-/// what rules would save.
+/// what rules would save, or because reads run on standbys.
 #[inline]
 pub(crate) fn looks_at_requests(client: &Client, core_state: &mut CoreState) -> bool {
     let pool = core_state.pool_in_use(client.pool());
-    pool.settings.cache.keeps() || pool.protocol.repeats.looks()
+    pool.settings.cache.keeps() || pool.protocol.repeats.looks() || reads_on_standbys(pool)
 }
 
 impl Asking<'_> {
