@@ -19,6 +19,9 @@ pub struct PoolSettings {
     pub options: PoolOptions,
     /// The rules of the result cache.
     pub cache: PoolCache,
+    /// Whether requests of clients without a server are looked at: there are rules of the cache, or
+    /// reads run elsewhere. It may be true where neither is so any more.
+    pub looks: bool,
     /// The host of the pool's servers, or the first one of several.
     pub host: Arc<Host>,
     /// The knowledge of the hosts, if the pool has several, or wants one of a certain state.
@@ -94,6 +97,7 @@ impl PoolSettings {
         cache.is_on |= is_remote && server.reads == Reads::Standby;
         Some(Arc::new(Self {
             options: resolved.options,
+            looks: cache.keeps() || server.reads == Reads::Standby,
             cache,
             host: Arc::new(server.host.clone()),
             hosts: lists.of(&server),

@@ -70,7 +70,7 @@ impl Link<'_> {
             // shows whether all sessions are.
             self.pipe.find_host(HostFinding::Doubtful);
         }
-        if refuses_read(self, &fields)? {
+        if self.client.pool() != self.pipe.server.pool() && refuses_read(self, &fields)? {
             return Err(Halt::Elsewhere);
         }
         let failed = self.pipe.server.session.outstanding.fail()?;

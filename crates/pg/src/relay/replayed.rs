@@ -56,14 +56,12 @@ pub(crate) fn replayed_row(
     Err(leaves(pipe))
 }
 
-/// Whether an error of a standby is to have the client's read run elsewhere. If so, the client does
+/// Whether an error of a standby, which is in another pool than the client, is to have the client's
+/// read run elsewhere. If so, the client does
 /// not get the error.
 #[cold]
 pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<bool, Halt> {
     let Link { pipe, client } = link;
-    if client.pool() == pipe.server.pool() {
-        return Ok(false);
-    }
     let front = pipe.server.session.outstanding.front().map(|entry| entry.action);
     // Without the answer nothing is proven of what comes behind it.
     let asked = front == Some(ReplyAction::Skip(Purpose::Replayed));

@@ -24,7 +24,6 @@ use crate::results::refresh::{Refresh, Sent};
 use crate::results::rule::Rule;
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
-use crate::state::options::reads_on_standbys;
 use crate::state::parts::{Client, CoreState, Engine, conn_of, waiter};
 use crate::statements::columns::{Columns, Shape};
 use crate::statements::of_client::{ClientRef, ClientStatement};
@@ -58,7 +57,7 @@ pub(crate) enum Left {
 #[inline]
 pub(crate) fn looks_at_requests(client: &Client, core_state: &mut CoreState) -> bool {
     let pool = core_state.pool_in_use(client.pool());
-    pool.settings.cache.keeps() || pool.protocol.repeats.looks() || reads_on_standbys(pool)
+    pool.settings.looks || pool.protocol.repeats.looks()
 }
 
 impl Asking<'_> {

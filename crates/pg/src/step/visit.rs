@@ -37,6 +37,14 @@ use crate::step::shared_read::shared_read;
 const REST: Duration = Duration::from_millis(100);
 const REST_WITH_SETTINGS: Duration = Duration::from_secs(10);
 
+/// Whether reads of a client's pool run on standbys.
+#[inline]
+pub(crate) fn may_visit(step: &mut Step<'_, '_>, conn: Conn) -> bool {
+    let Engine { connections, core_state, .. } = &mut *step.step.engine;
+    let client = connections.client(conn);
+    client.is_some_and(|client| reads_on_standbys(core_state.pool_in_use(client.pool())))
+}
+
 /// Sends a client's input to a standby, if it is one read that may run there. True if the client
 /// has to wait for the reply.
 #[cold]
@@ -44,11 +52,7 @@ pub(crate) fn visit(step: &mut Step<'_, '_>, conn: Conn, input: &[u8]) -> bool {
     let now = step.step.now;
     let Engine { connections, core_state, .. } = &mut *step.step.engine;
     let Some(client) = connections.client(conn) else { return false };
-    let home = client.pool();
-    if !reads_on_standbys(core_state.pool_in_use(home)) {
-        return false;
-    }
-    let Some(read) = may_visit(now, core_state, client, input) else { return false };
+    let Some(read) = timeless_read(now, core_state, client, input) else { return false };
     let needs = needs(now, core_state, client);
     let standbys = needs.and_then(|_| standbys(now, core_state, client));
     let Some((needs, standbys)) = needs.zip(standbys) else { return false };
@@ -74,7 +78,7 @@ pub(crate) fn ask_if_due(step: &mut Step<'_, '_>, conn: Conn) {
 }
 
 /// Returns the read that a client's input is, if it may run on a standby.
-fn may_visit(
+fn timeless_read(
     now: Now,
     core_state: &mut CoreState,
     client: &mut Client,
