@@ -382,7 +382,7 @@ impl Builder<'_> {
         let (max_connections, max_client_connections) =
             (keys.max_connections, keys.max_client_connections);
         let auth_query = keys.auth_query();
-        let server = match keys.into_server() {
+        let server = match keys.into_server(pool.pool_mode) {
             Ok(server) => server,
             // A URL that cannot be read may contain the host, so a missing host is not reported.
             Err(_) if self.errors.len() > before => return None,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::host::{Host, LoadBalanceHosts, Ports, TargetSessionAttrs};
+use crate::host::{Host, LoadBalanceHosts, Ports, Reads, TargetSessionAttrs};
 use crate::pool::{PoolOptions, PoolOverrides};
 use crate::secret::Secret;
 use crate::sqlite::{StatementAdmission, Synchronous};
@@ -86,6 +86,10 @@ pub struct Server {
     pub load_balance_hosts: LoadBalanceHosts,
     /// The state that a server has to be in.
     pub target_session_attrs: TargetSessionAttrs,
+    /// The servers on which reads may run.
+    pub reads: Reads,
+    /// The age of what a read on a standby shows, at most.
+    pub max_lag: Duration,
     /// Name of the database on the server; `None` is the name that the client asked for.
     pub dbname: Option<String>,
     /// User to log in as; `None` is the client's user name.
@@ -168,6 +172,23 @@ table! {
     /// in turn. `random`: at random.
     load_balance_hosts: LoadBalanceHosts = "disable",
         NewConnections, takes ["round-robin", "random"], not ["on", "least-connections"];
+
+    /// Servers on which reads may run.
+    ///
+    /// `primary`: those in the state of `target_session_attrs`. `standby`: single statements
+    /// outside of transaction blocks that are known to be reads run on standbys among the hosts as
+    /// well, if it is certain that the standby has all that the client has written, and all that
+    /// was committed `max_lag` ago (`docs/hosts.md`). Needs several hosts, and a
+    /// `target_session_attrs` of `read-write` or `primary`.
+    reads: Reads = "primary",
+        NewConnections, takes ["standby"], not ["replica", "on"];
+
+    /// Age of what a read on a standby shows, at most.
+    ///
+    /// A read sees everything that was committed this long before it was sent. Where no standby has
+    /// that much, reads run on the primary.
+    max_lag: Duration = "10s" ["100ms" to "1d"],
+        NewConnections, takes ["1s", "1min"], not ["0s", "never", "5"];
 
     /// Name of the database on the server; if unset, the name that the client asked for.
     dbname: Option<String>,

@@ -38,6 +38,16 @@ choice! {
     }
 }
 
+choice! {
+    /// The servers on which reads may run.
+    Reads {
+        /// The servers in the wanted state.
+        Primary = "primary",
+        /// These, and the standbys among the hosts.
+        Standby = "standby",
+    }
+}
+
 /// The ports of a database's hosts: one for all, or one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ports(pub(crate) Vec<u16>);

@@ -70,7 +70,7 @@ pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};
-pub use crate::host::{Host, LoadBalanceHosts, TargetSessionAttrs};
+pub use crate::host::{Host, LoadBalanceHosts, Reads, TargetSessionAttrs};
 pub use crate::ini::{Remark, is_ini, pgbouncer_page};
 pub use crate::machine::{Machine, Network, NoMachine};
 pub use crate::options::{AuthQuery, Options, ResolvedPool};

@@ -15,7 +15,7 @@ const OF_POSTGRES: &str = "is for PostgreSQL: a database of MySQL cannot have it
 /// Why a lookup of users is refused.
 const NO_LOOKUP: &str = "is for PostgreSQL: users of a database of MySQL stand under [users]";
 
-const REFUSALS: [Refusal; 15] = {
+const REFUSALS: [Refusal; 17] = {
     const fn refusal(
         option: &'static str,
         allowed: &'static [&'static str],
@@ -33,6 +33,8 @@ const REFUSALS: [Refusal; 15] = {
         refusal("sslnegotiation", &["postgres"], OF_POSTGRES),
         refusal("target_session_attrs", &["any"], OF_POSTGRES),
         refusal("load_balance_hosts", &["disable"], OF_POSTGRES),
+        refusal("reads", &["primary"], OF_POSTGRES),
+        refusal("max_lag", &[], OF_POSTGRES),
         refusal("auth_user", &[], NO_LOOKUP),
         refusal("auth_query", &[], NO_LOOKUP),
         refusal("auth_dbname", &[], NO_LOOKUP),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::database::{AuthQueryKeys, Backend, Database, DatabaseKeys, Server};
-use crate::host::{Host, Ports, TargetSessionAttrs};
+use crate::host::{Host, Ports, Reads, TargetSessionAttrs};
+use crate::pool::PoolMode;
 use crate::sqlite::Sqlite;
 use crate::tls::{ServerTls, TlsChoices, server_mode};
 
@@ -27,6 +28,8 @@ impl DatabaseKeys {
             connect_query: server.connect_query,
             load_balance_hosts: server.load_balance_hosts,
             target_session_attrs: server.target_session_attrs,
+            reads: server.reads,
+            max_lag: server.max_lag,
             max_connections: database.max_connections,
             max_client_connections: database.max_client_connections,
             ..Self::default()
@@ -101,8 +104,15 @@ impl DatabaseKeys {
         }
     }
 
-    /// Returns the server that the keys describe, or the key at fault and the error.
-    pub(crate) fn into_server(self) -> Result<Server, (&'static str, &'static str)> {
+    /// Returns the server that the keys describe, for pools of a mode, or the key at fault and the
+    /// error.
+    pub(crate) fn into_server(
+        self,
+        mode: PoolMode,
+    ) -> Result<Server, (&'static str, &'static str)> {
+        if self.reads == Reads::Standby && mode == PoolMode::Session {
+            return Err(("reads", "is \"standby\": pool_mode must not be \"session\""));
+        }
         let (host, more_hosts) = match self.backend {
             Backend::Postgres | Backend::Mysql => self.places()?,
             Backend::Sqlite => (Host::Sqlite(Arc::new(self.file()?)), Vec::new()),
@@ -113,6 +123,8 @@ impl DatabaseKeys {
             more_hosts,
             load_balance_hosts: self.load_balance_hosts,
             target_session_attrs: self.target_session_attrs,
+            reads: self.reads,
+            max_lag: self.max_lag,
             dbname: self.dbname,
             user: self.user,
             password: self.password,
@@ -149,7 +161,26 @@ impl DatabaseKeys {
             places.push(self.place(name, port)?);
         }
         let more = places.split_off(1);
+        if self.reads == Reads::Standby {
+            self.may_read_on_standbys(more.len())?;
+        }
         Ok((places.remove(0), more))
+    }
+
+    /// Checks what `reads = "standby"` needs.
+    fn may_read_on_standbys(&self, more: usize) -> Result<(), (&'static str, &'static str)> {
+        let writes = [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary];
+        if more == 0 {
+            return Err((
+                "reads",
+                "is \"standby\", and there is one host: name the standbys in host",
+            ));
+        }
+        if !writes.contains(&self.target_session_attrs) {
+            let message = "must be \"read-write\" or \"primary\" where reads is \"standby\"";
+            return Err(("target_session_attrs", message));
+        }
+        Ok(())
     }
 
     fn place(&self, name: &str, port: u16) -> Result<Host, (&'static str, &'static str)> {
@@ -197,6 +228,9 @@ impl DatabaseKeys {
         }
         if self.target_session_attrs != TargetSessionAttrs::Any {
             return Err(("target_session_attrs", "is for servers only: an SQLite database is one"));
+        }
+        if self.reads != Reads::Primary {
+            return Err(("reads", "is for servers only: an SQLite database has no standby"));
         }
         let path = self.path.as_deref().filter(|path| !path.is_empty());
         Ok(Sqlite {

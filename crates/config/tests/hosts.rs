@@ -1,6 +1,8 @@
 //! Databases with several hosts: files and URLs in, options or messages out.
 
-use refrain_config::{LoadBalanceHosts, Options, TargetSessionAttrs};
+use std::time::Duration;
+
+use refrain_config::{LoadBalanceHosts, Options, Reads, TargetSessionAttrs};
 
 /// Returns the options of one database with these keys.
 fn read(keys: &str) -> Result<Options, String> {
@@ -34,6 +36,50 @@ fn the_words_of_libpq_choose_a_host() {
     assert_eq!(server.load_balance_hosts, LoadBalanceHosts::Disable);
     let options = read("host = \"a,b\"\nload_balance_hosts = \"random\"").expect("it is sound");
     assert_eq!(options.databases[0].server.load_balance_hosts, LoadBalanceHosts::Random);
+}
+
+#[test]
+fn reads_run_on_standbys_where_that_is_asked_for() {
+    let options = read("host = \"a,b\"").expect("it is sound");
+    let server = &options.databases[0].server;
+    assert_eq!((server.reads, server.max_lag), (Reads::Primary, Duration::from_secs(10)));
+    let url = "postgres://u@a,b/d?target_session_attrs=primary&reads=standby&max_lag=2s";
+    let server = &Options::from_url(url).expect("it is sound").databases[0].server;
+    assert_eq!((server.reads, server.max_lag), (Reads::Standby, Duration::from_secs(2)));
+    let wanted = "target_session_attrs = \"read-write\"\nreads = \"standby\"";
+    for (keys, expected) in [
+        (
+            format!("host = \"a\"\n{wanted}"),
+            "line 2: databases.d.reads: is \"standby\", and there is one host",
+        ),
+        (
+            format!("host = \"a,b\"\n{wanted}\npool_mode = \"session\""),
+            "line 2: databases.d.reads: is \"standby\": pool_mode must not be \"session\"",
+        ),
+        (
+            "host = \"a,b\"\nreads = \"standby\"".to_owned(),
+            "line 2: databases.d.target_session_attrs: must be \"read-write\" or \"primary\"",
+        ),
+        (
+            "host = \"a,b\"\nreads = \"replica\"".to_owned(),
+            "line 4: databases.d.reads: expected \"primary\" or \"standby\"",
+        ),
+        (
+            "url = \"mysql://a?reads=standby\"".to_owned(),
+            "databases.d.reads: is for PostgreSQL: a database of MySQL cannot have it",
+        ),
+        (
+            "url = \"sqlite:x.db?reads=standby\"".to_owned(),
+            "databases.d.reads: is for servers only",
+        ),
+        (
+            format!("host = \"a,b\"\n{wanted}\nconsistency = \"global\""),
+            "line 6: databases.d.consistency",
+        ),
+    ] {
+        let told = read(&keys).expect_err(&keys);
+        assert!(told.contains(expected), "{keys}: {told}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod ground;
+mod standbys;
 pub mod auth;
 mod settings;
 mod statements;

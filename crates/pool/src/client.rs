@@ -244,6 +244,11 @@ impl<P: Parts> Client<P> {
         }
     }
 
+    /// Whether the client's request has been sent once, to a server that the pool parted it from.
+    pub fn is_resent(&self) -> bool {
+        self.resent
+    }
+
     /// Returns the request that the client has sent to a shared server.
     pub fn request(&self) -> Option<&[u8]> {
         self.read.as_deref()

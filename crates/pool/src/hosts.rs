@@ -68,6 +68,8 @@ pub struct HostView {
     pub failures: u64,
     /// Number of servers that were not taken because of the host's state.
     pub unsuited: u64,
+    /// The time by which the host's data is behind, in microseconds, at most, if that is known.
+    pub lag_us: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +88,7 @@ struct Entry {
     logins: u64,
     failures: u64,
     unsuited: u64,
+    lag_us: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -165,6 +168,7 @@ impl Hosts {
             logins: entry.logins,
             failures: entry.failures,
             unsuited: entry.unsuited,
+            lag_us: entry.lag_us,
         };
         self.hosts.iter().zip(&known.entries).map(view).collect()
     }
@@ -374,6 +378,11 @@ impl HostPlace {
             let connecting = entry.connecting.checked_sub(1);
             entry.connecting = connecting.expect("it was being connected");
         }
+    }
+
+    /// Notes by how much the host's data is behind, at most, as a server there has shown.
+    pub(crate) fn note_lag(&self, lag_us: Option<u64>) {
+        self.hosts.known().entries[self.at].lag_us = lag_us;
     }
 
     /// Notes that a server was lost: the next server looks at the hosts first.

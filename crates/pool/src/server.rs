@@ -182,6 +182,14 @@ impl<P: Parts> Server<P> {
         self.place.as_ref().is_some_and(HostPlace::takes_any)
     }
 
+    /// Notes by how many microseconds the data of the server's host is behind, at most; `None` if
+    /// that is not known.
+    pub fn note_lag(&self, lag_us: Option<u64>) {
+        if let Some(place) = &self.place {
+            place.note_lag(lag_us);
+        }
+    }
+
     /// Returns the server's pool.
     #[inline]
     pub fn pool(&self) -> PoolId {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_config::{Autoprepare, Host, Options, PoolCache, PoolOptions, Server, ShareServers};
+use refrain_config::{
+    Autoprepare, Host, Options, PoolCache, PoolOptions, Reads, Server, ShareServers,
+};
 
 use crate::hosts::{HostLists, Hosts};
 
@@ -17,6 +19,9 @@ pub struct PoolSettings {
     pub options: PoolOptions,
     /// The rules of the result cache.
     pub cache: PoolCache,
+    /// Whether requests of clients without a server are looked at: there are rules of the cache, or
+    /// reads run elsewhere. It may be true where neither is so any more.
+    pub looks: bool,
     /// The host of the pool's servers, or the first one of several.
     pub host: Arc<Host>,
     /// The knowledge of the hosts, if the pool has several, or wants one of a certain state.
@@ -87,9 +92,13 @@ impl PoolSettings {
         let resolved = options.pool(database, user)?;
         let server = resolved.server;
         let is_remote = server.host.is_remote();
+        let mut cache = if is_remote { resolved.cache } else { PoolCache::default() };
+        // Writes are noted for reads elsewhere as they are for replies that are kept.
+        cache.is_on |= is_remote && server.reads == Reads::Standby;
         Some(Arc::new(Self {
             options: resolved.options,
-            cache: if is_remote { resolved.cache } else { PoolCache::default() },
+            looks: cache.keeps() || server.reads == Reads::Standby,
+            cache,
             host: Arc::new(server.host.clone()),
             hosts: lists.of(&server),
             is_remote,

@@ -271,7 +271,9 @@ impl<P: Parts> Shared<P> {
     /// Returns the settings of a pool of a variant. Variant 0 is what most pools are.
     fn of_variant(&self, mut settings: Arc<PoolSettings>, variant: u16) -> Arc<PoolSettings> {
         if variant > 0 {
-            P::of_variant(&self.protocol, Arc::make_mut(&mut settings), variant);
+            let settings = Arc::make_mut(&mut settings);
+            P::of_variant(&self.protocol, settings, variant);
+            settings.hosts = self.host_lists.of(&settings.server);
         }
         settings
     }

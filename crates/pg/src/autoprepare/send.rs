@@ -101,7 +101,7 @@ fn look_at(
 pub(crate) fn stands_alone(pipe: &Pipeline<'_>, message: &Message<'_>) -> bool {
     let outstanding = &pipe.server.session.outstanding;
     message.complete
-        && (pipe.server.requests_behind() > 0 || outstanding.syncs_settings())
+        && (pipe.server.requests_behind() > 0 || outstanding.owes_client_nothing())
         && !outstanding.is_open()
         && outstanding.status() != Status::Failed
         && pipe.server.session.last().run.under_way().is_none()

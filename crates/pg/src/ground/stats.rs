@@ -79,6 +79,13 @@ refrain_pool::counters! {
     /// Questions to servers about prepared statements, whether they are reads and what they may
     /// change.
     read_questions,
+    /// Reads that were sent to a standby (`reads`).
+    standby_reads,
+    /// Reads that ran on the primary after they had been sent to a standby: it was too late, or
+    /// refused them.
+    standby_reads_returned,
+    /// Reads that ran on the primary, because it was not known yet how far a standby has to be.
+    standby_reads_unproven,
     /// Requests that were answered from the cache.
     cache_hits,
     /// Requests that were answered from the cache past the time of the reply, while another was

@@ -67,7 +67,7 @@ impl Link<'_> {
         }
         let calls = suspect(&mut self.pipe, &mut self.client.session, &cached.statement.scan);
         self.client.session.evidence.bind(bind.portal, calls);
-        let alone = self.pipe.server.session.outstanding.syncs_settings();
+        let alone = self.pipe.server.session.outstanding.owes_client_nothing();
         let called = called(&mut self.pipe, &self.client.session, bind.statement, &cached, fit);
         if bind.statement.is_empty() {
             begin_expected(&mut self.pipe, &mut self.client.session, called, alone);

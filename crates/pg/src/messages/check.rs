@@ -53,7 +53,7 @@ pub(crate) fn may_check_behind(
     let outstanding = &pipe.server.session.outstanding;
     let alone = outstanding.status() == Status::Idle
         && !outstanding.is_open()
-        && outstanding.syncs_settings()
+        && outstanding.owes_client_nothing()
         && !pipe.server.is_shared();
     let plain = session.pins.is_empty()
         && !session.results.is_awaited()

@@ -18,6 +18,8 @@ use crate::pipeline::outstanding::{OutstandingRequest, Purpose, ReplyAction, Req
 use crate::reads::queue::Asked;
 use crate::results::refresh::Refresh;
 use crate::settings::session::Settings;
+use crate::standbys::position::Position;
+use crate::standbys::progress::PrimaryQuestion;
 use crate::statements::registry::Registry;
 use crate::statements::statement::{Statement, is_stale};
 use crate::users::lookup::Lookup;
@@ -98,6 +100,8 @@ pub(crate) enum Task {
     Fetch(Box<Refresh>),
     /// The server says what it knows about a user.
     LookUp(Box<Lookup>),
+    /// The server, a primary, says how far it is.
+    AskPrimary(Box<PrimaryQuestion>),
 }
 
 /// An error in a job.
@@ -178,7 +182,10 @@ impl Job {
                 asked.hears(read::columns(body).next().flatten().unwrap_or_default());
             }
             Task::Verify(verification) => verification.hears(registry, entry, tag, body),
-            Task::Open | Task::Prepare(_) | Task::FindReads(_) => {}
+            Task::AskPrimary(question) if tag == back::DATA_ROW => {
+                question.answer = Position::of_primary(body);
+            }
+            Task::Open | Task::Prepare(_) | Task::FindReads(_) | Task::AskPrimary(_) => {}
         }
     }
 
@@ -202,6 +209,7 @@ impl Job {
         match &mut self.task {
             Task::Fetch(refresh) => refresh.fails(fields),
             Task::LookUp(lookup) => lookup.fails(fields),
+            Task::AskPrimary(question) => question.answer = None,
             Task::Open | Task::Verify(_) | Task::Prepare(_) | Task::FindReads(_) => {}
         }
         let sqlstate = fields.sqlstate().first_chunk().copied().unwrap_or_default();

@@ -289,9 +289,14 @@ impl Outstanding {
         self.entries.is_empty()
     }
 
-    /// True if no request is outstanding except to sync settings.
-    pub(crate) fn syncs_settings(&self) -> bool {
-        self.entries.iter().all(|entry| entry.action == ReplyAction::Skip(Purpose::SyncSettings))
+    /// True if no request is outstanding except those that stand in front of a client's first: to
+    /// sync settings, and to see what a standby has replayed.
+    pub(crate) fn owes_client_nothing(&self) -> bool {
+        let is_ours = |action| {
+            use Purpose::{Replayed, SyncSettings};
+            matches!(action, ReplyAction::Skip(SyncSettings | Replayed))
+        };
+        self.entries.iter().all(|entry| is_ours(entry.action))
     }
 
     /// Returns the number of outstanding requests.

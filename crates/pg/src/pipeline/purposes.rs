@@ -40,6 +40,8 @@ pub(crate) enum Purpose {
     Autoprepare,
     /// To see whether a server is there that was idle.
     Ask,
+    /// To see how much a standby has replayed, in front of a read that needs it.
+    Replayed,
 }
 
 /// The treatment of a server's messages while it answers a request of Refrain's own.
@@ -68,6 +70,8 @@ pub(crate) enum Rows {
     Settings,
     /// Settings that were synced, as they are.
     Synced,
+    /// The position up to which a standby has replayed.
+    Replayed,
 }
 
 /// The meaning of a completed request.
@@ -142,7 +146,7 @@ pub(crate) enum OwnCancel {
 }
 
 /// The number of purposes.
-const PURPOSES: usize = Purpose::Ask as usize + 1;
+const PURPOSES: usize = Purpose::Replayed as usize + 1;
 
 /// A row for each purpose, in their order.
 static TREATMENTS: [(Purpose, Treatment); PURPOSES] = {
@@ -196,6 +200,16 @@ static TREATMENTS: [(Purpose, Treatment); PURPOSES] = {
         (Verify, Treatment { cancel: OwnCancel::Later, ..USUAL }),
         (Autoprepare, Treatment { unasked: Unasked::All, ..USUAL }),
         (Ask, Treatment { error: OwnError::Nothing, unasked: Unasked::Nothing, ..USUAL }),
+        (
+            Replayed,
+            Treatment {
+                rows: Rows::Replayed,
+                error: OwnError::Nothing,
+                unasked: Unasked::Nothing,
+                cancel: OwnCancel::Later,
+                ..USUAL
+            },
+        ),
     ];
     let mut at = 0;
     while at < PURPOSES {

@@ -87,6 +87,21 @@ pub(crate) fn described(
     }
 }
 
+/// Handles the answer to a Describe of Refrain's own whose client has gone to another server: it
+/// tells the columns of the copy all the same.
+pub(crate) fn described_there(
+    pipe: &mut Pipeline<'_>,
+    entry: &OutstandingRequest,
+    seq: Seq,
+    body: &[u8],
+) {
+    let types = hash_columns(pipe, body, RowShape::Types);
+    let modifiers = hash_columns(pipe, body, RowShape::Modifiers);
+    let columns = Columns::Known(Shape::of_statement(types, modifiers));
+    let parameters = of_parameters(pipe.server.session.front.parameters().hash);
+    pipe.server.session.statements.describe(entry.statement, seq, columns, parameters);
+}
+
 /// Records the columns that a Parse found: for all client statements with the same ID, for the copy
 /// that it made, and for copies that an undo would bring back; for a copy with a name only a
 /// `whole` description.

@@ -29,6 +29,7 @@ use crate::relay::look::look_again;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::relay::refused::{is_unused, log_refusal, miss_server, settings_refused, write_refusal};
+use crate::relay::replayed::refuses_read;
 use crate::relay::run::{as_client_sent, give_way, run_again};
 use crate::relay::unnamed_run::run_unnamed_again;
 use crate::relay::words::{Words, rename};
@@ -68,6 +69,9 @@ impl Link<'_> {
             // The client's transaction may be read-only by the client's own wish. A new server
             // shows whether all sessions are.
             self.pipe.find_host(HostFinding::Doubtful);
+        }
+        if self.client.pool() != self.pipe.server.pool() && refuses_read(self, &fields)? {
+            return Err(Halt::Elsewhere);
         }
         let failed = self.pipe.server.session.outstanding.fail()?;
         let goes = self.settle_error(&failed, words)?;

@@ -25,6 +25,7 @@ pub(crate) mod unnamed_run;
 pub(crate) mod reader;
 pub(crate) mod reports;
 pub(crate) mod refused;
+pub(crate) mod replayed;
 pub(crate) mod described;
 pub(crate) mod errors;
 pub(crate) mod to_client;

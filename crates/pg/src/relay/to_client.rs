@@ -22,6 +22,7 @@ use crate::relay::knowledge::settings_are_reported;
 use crate::relay::link::{Link, for_client_statement};
 use crate::relay::pipe::{Pipeline, write_fake};
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
+use crate::relay::replayed::replayed_row;
 use crate::relay::reports::{
     read_settings_ends, read_settings_row, restores, take_reported, tell_report,
 };
@@ -110,6 +111,9 @@ impl<'a> Reader<'a> for Link<'a> {
                 &mut self.client.session,
                 body,
             ),
+            Some(Rows::Replayed) => {
+                return replayed_row(&mut self.pipe, &self.client.session, body);
+            }
             Some(Rows::Nothing) | None => {}
         }
         Ok(())

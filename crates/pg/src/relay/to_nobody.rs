@@ -15,6 +15,7 @@ use crate::pipeline::outstanding::{
     Failed, FakeReply, Purpose, ReplyAction, RequestKind, Seq, Settled,
 };
 use crate::pipeline::purposes::{Done, OwnError, Rows};
+use crate::relay::described::{described_there, parameters_described};
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::{Goes, Halt, LOOKED_INTO_MAX, Reader, ServerInput, rest_of};
 use crate::relay::resend::{is_refused, may_be_repeated, messages, request};
@@ -186,6 +187,16 @@ impl Pipeline<'_> {
         }
         if tag == back::BIND_COMPLETE {
             self.server.session.front.run.bind();
+        }
+        if settled.entry.action == ReplyAction::Skip(Purpose::Shape) && settled.entry.statement != 0
+        {
+            match tag {
+                back::PARAMETER_DESCRIPTION => parameters_described(self, body),
+                back::ROW_DESCRIPTION | back::NO_DATA => {
+                    described_there(self, &settled.entry, settled.seq, body);
+                }
+                _ => {}
+            }
         }
         if matches!(tag, back::BIND_COMPLETE | back::ROW_DESCRIPTION | back::NO_DATA) {
             self.server.session.front.unnamed.answer();

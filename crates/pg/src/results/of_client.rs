@@ -101,6 +101,8 @@ pub(crate) struct ClientResults {
     awaited: Option<Box<Awaited>>,
     /// When its last write ended, in microseconds.
     wrote: u64,
+    /// Number of its writes that have ended.
+    writes: u64,
     /// The time until which its request may wait for a reply that another fetches.
     waits_until: Option<Now>,
 }
@@ -189,8 +191,14 @@ impl ClientResults {
         self.wrote
     }
 
+    /// Returns how many of its writes have ended on this core.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes
+    }
+
     /// Notes that a write of its has ended.
     pub(crate) fn note_write(&mut self, now: Now) {
+        self.writes += 1;
         // A read that was asked for at the same moment may have come before the write.
         self.has_written(now.0 + 1);
     }

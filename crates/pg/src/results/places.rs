@@ -19,6 +19,7 @@ use crate::ground::schema::Schema;
 use crate::reads::hidden::Hidden;
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
+use crate::standbys::progress::PrimaryProgress;
 use crate::statements::relations::Table;
 
 /// A database of which replies may be kept.
@@ -28,6 +29,8 @@ pub(crate) struct Place {
     pub(crate) schema: Arc<Schema>,
     /// The words of texts behind which the database hides functions.
     pub(crate) hidden: Hidden,
+    /// How far the primary of the database was, where reads run on standbys.
+    pub(crate) progress: PrimaryProgress,
     places: Arc<Places>,
     known: Mutex<KnownPlace>,
 }
@@ -79,8 +82,9 @@ impl Places {
             return known;
         }
         let (topics, schema) = make();
-        let (hidden, known) = (Hidden::default(), Mutex::default());
-        let place = Arc::new(Place { topics, schema, hidden, places: self.clone(), known });
+        let (hidden, progress, known) = Default::default();
+        let place = Place { topics, schema, hidden, progress, places: self.clone(), known };
+        let place = Arc::new(place);
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
         place

@@ -11,6 +11,7 @@ use crate::normalized::query::QueryPlace;
 use crate::pipeline::evidence::Evidence;
 use crate::results::of_client::ClientResults;
 use crate::settings::session::Settings;
+use crate::standbys::away::Away;
 use crate::state::client::login::SessionLogin;
 use crate::state::client::pins::ClientPins;
 use crate::state::client::reading::Reading;
@@ -54,6 +55,8 @@ pub struct ClientSession {
     pub(crate) read_bytes: u64,
     /// Its part in the cache of results.
     pub(crate) results: ClientResults,
+    /// Its reads on standbys, once one might have run there.
+    pub(crate) away: Option<Box<Away>>,
     /// Its portals whose statements may change the session.
     pub(crate) portals: Portals,
     /// Why its server cannot be taken from it.
@@ -77,6 +80,7 @@ impl ClientSession {
             read: None,
             read_bytes: 0,
             results: ClientResults::default(),
+            away: None,
             portals: Portals::default(),
             pins: ClientPins::default(),
             suspicion: Suspicion::default(),

@@ -5,6 +5,7 @@ pub mod snapshot;
 pub mod requests;
 pub(crate) mod hba_uses;
 pub(crate) mod replication;
+pub(crate) mod standbys;
 pub(crate) mod peer_keys;
 pub(crate) mod pool_shared;
 pub(crate) mod shared;

@@ -1,6 +1,6 @@
 //! A pool's options for features that only PostgreSQL's protocol has.
 
-use refrain_config::{Autoprepare, PoolMode, ShareServers, TrackFunctions};
+use refrain_config::{Autoprepare, PoolMode, Reads, ShareServers, TrackFunctions};
 
 use crate::normalized::query::Bounds;
 use crate::state::parts::Pool;
@@ -16,6 +16,14 @@ pub(crate) fn shares_reads(pool: &Pool) -> bool {
     let options = &pool.settings.options;
     options.share_servers == ShareServers::Reads
         && options.pool_mode != PoolMode::Session
+        && pool.settings.is_remote
+}
+
+/// Whether reads of a pool's clients run on standbys as well.
+#[inline]
+pub(crate) fn reads_on_standbys(pool: &Pool) -> bool {
+    pool.settings.server.reads == Reads::Standby
+        && pool.settings.options.pool_mode != PoolMode::Session
         && pool.settings.is_remote
 }
 

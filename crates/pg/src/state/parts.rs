@@ -23,6 +23,7 @@ use crate::state::requests::{Answer, Request};
 use crate::state::server::{LoggingIn, ServerSession};
 use crate::state::shared::SharedPart;
 use crate::state::snapshot::{ClientSessionView, CoreView, ServerSessionView};
+use crate::state::standbys::{self, STANDBYS};
 
 /// PostgreSQL's protocol, with clients and with servers.
 #[derive(Clone, Copy, Debug)]
@@ -112,11 +113,14 @@ impl Parts for Pg {
     }
 
     fn of_variant(shared: &SharedPart, settings: &mut PoolSettings, variant: u16) {
-        shared.replications.adapt(settings, variant);
+        match variant {
+            STANDBYS => standbys::adapt(settings),
+            _ => shared.replications.adapt(settings, variant),
+        }
     }
 
     fn is_dedicated(variant: u16) -> bool {
-        // All variants are for replication.
+        // Servers for replication, and those that a client has for one read.
         variant > 0
     }
 

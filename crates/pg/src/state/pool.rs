@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_pool::Conn;
+use refrain_pool::ids::PoolId;
 
 use crate::normalized::queries::NormalizedQueries;
 use crate::pipeline::calls::Calls;
@@ -31,6 +32,10 @@ pub struct PoolPart {
     pub(crate) refreshes: Refreshes,
     /// The users that the database is to be asked about.
     pub(crate) lookups: Lookups,
+    /// The pool of standbys beside it, once a read might have run there.
+    pub(crate) standbys: Option<PoolId>,
+    /// Whether a read needs to know how far the primary is.
+    pub(crate) primary_due: bool,
     /// The requests that are repeated.
     pub(crate) repeats: Repeats,
     /// Clients whose query strings wait for news of their normalized queries.

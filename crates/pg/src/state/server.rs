@@ -24,6 +24,7 @@ use crate::pipeline::outstanding::Outstanding;
 use crate::results::confirmed::Began;
 use crate::settings::of_server::ServerSettings;
 use crate::settings::session::{self, SETTINGS_BYTES_MAX, ServerParameters, Settings};
+use crate::standbys::replayed::Replayed;
 use crate::state::replication::Relay;
 use crate::state::server::front::FrontSegment;
 use crate::state::server::statements::ServerStatements;
@@ -112,6 +113,8 @@ pub struct ServerSession {
     behind: VecDeque<FrontSegment>,
     /// The statements that it is to prepare once no client holds it.
     pub(crate) wishes: Wishes,
+    /// Its position, if it is a standby on which reads run.
+    pub(crate) replayed: Replayed,
     /// Its replication connection, if it is one.
     pub(crate) relay: Option<Relay>,
     /// Whether a client left something behind that a reset has to remove.
@@ -130,6 +133,7 @@ impl ServerSession {
             front: FrontSegment::default(),
             behind: VecDeque::new(),
             wishes: Wishes::default(),
+            replayed: Replayed::default(),
             relay: None,
             dirty: false,
         }

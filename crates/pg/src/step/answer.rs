@@ -53,11 +53,11 @@ pub(crate) enum Left {
 }
 
 /// Whether there are rules of the cache for a client's pool, or its requests are looked at to see
-/// what rules would save.
+/// what rules would save, or because reads run on standbys.
 #[inline]
 pub(crate) fn looks_at_requests(client: &Client, core_state: &mut CoreState) -> bool {
     let pool = core_state.pool_in_use(client.pool());
-    pool.settings.cache.keeps() || pool.protocol.repeats.looks()
+    pool.settings.looks || pool.protocol.repeats.looks()
 }
 
 impl Asking<'_> {

@@ -21,8 +21,6 @@ use refrain_config::PoolMode;
 use refrain_pg_wire::write;
 use refrain_pool::Now;
 use refrain_pool::client::WaitingFor;
-use refrain_pool::disconnect::DisconnectReason;
-use refrain_pool::event::Level;
 use refrain_pool::ids::{Conn, PoolId};
 use refrain_sql::Kind;
 
@@ -40,7 +38,7 @@ use crate::state::parts::{Engine, Pool, Server};
 use crate::state::shared::SharedPart;
 use crate::statements::of_core::CachedStatement;
 use crate::statements::statement::{Identity, Statement};
-use crate::step::{lookups, reads, refresh};
+use crate::step::{lookups, primary, reads, refresh};
 
 /// The query that limits how long a job waits for a lock and how long its queries take, in its
 /// transaction, and that has none compiled, which takes longer than most run. PostgreSQL 10 does
@@ -63,6 +61,8 @@ impl Step<'_, '_> {
         let asks = asks_about_reads || !rests && part.normalized_queries.has_due();
         let fetches = part.refreshes.has_due(pool.settings.options.pool_size);
         let looks_up = !part.lookups.are_done();
+        let progress = &pool.shared.protocol.place().progress;
+        let looks_up = looks_up || part.primary_due && progress.may_ask(now);
         if (asks || fetches || looks_up) && pool.waiting_jobs() == 0 {
             self.step.queue_job(id, Job::default());
         }
@@ -71,7 +71,8 @@ impl Step<'_, '_> {
     /// Starts the job whose turn in line has come; true if there is anything to ask or to fetch.
     pub(crate) fn do_what_is_due(&mut self, server: Conn) -> bool {
         // Clients in their login wait for a lookup; nobody does for the other jobs, or not as long.
-        let one_of_many = self.begin_own(server, lookups::look_up);
+        let one_of_many = self.begin_own(server, lookups::look_up)
+            || self.begin_own(server, primary::ask_primary);
         if !one_of_many && self.begin_job(server, None, |pipe, _, keeps| pipe.ask(keeps)) {
             return true;
         }
@@ -208,14 +209,7 @@ impl Step<'_, '_> {
             Task::Fetch(refresh) => refresh::conclude(pool, *refresh, now),
             Task::LookUp(lookup) => {
                 let (waiters, wrong) = lookups::conclude(*lookup, now);
-                if let Some(words) = wrong {
-                    self.step.log().note_pool(
-                        id,
-                        Level::Error,
-                        DisconnectReason::UserLookup,
-                        words,
-                    );
-                }
+                lookups::note_wrong(&mut self.step.log(), id, wrong);
                 waiters
             }
             task => {
@@ -266,6 +260,7 @@ pub(crate) fn lost(pool: &mut Pool, job: &Job) {
         Task::Fetch(_) => pool.protocol.refreshes.ended(),
         // No server can be reached. Another server may look up the others if one is lost at work.
         Task::Open => pool.protocol.lookups.lose(),
+        Task::AskPrimary(question) => primary::conclude(pool, question),
         Task::Prepare(_) | Task::LookUp(_) => {}
     }
     pool.protocol.refreshes.lose();
@@ -292,6 +287,7 @@ fn conclude(shared: &SharedPart, pool: &mut Pool, task: Task, refused: Option<Jo
                 variant.distrust(why, refusal.changed, schema_version, now);
             }
         }
+        Task::AskPrimary(question) => primary::conclude(pool, &question),
         Task::Open | Task::Fetch(_) | Task::LookUp(_) => {}
     }
 }

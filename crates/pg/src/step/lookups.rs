@@ -5,12 +5,15 @@ use std::sync::Arc;
 use refrain_cache::Waiter;
 use refrain_pg_wire::tag::front;
 use refrain_pg_wire::write;
-use refrain_pool::Now;
+use refrain_pool::disconnect::DisconnectReason;
+use refrain_pool::event::Level;
+use refrain_pool::ids::PoolId;
+use refrain_pool::{Log, Now};
 
 use crate::pipeline::job::{Job, Task};
 use crate::pipeline::outstanding::{Purpose, RequestKind};
 use crate::relay::pipe::Pipeline;
-use crate::state::parts::Shared;
+use crate::state::parts::{Pg, Shared};
 use crate::users::known::Terms;
 use crate::users::lookup::Lookup;
 
@@ -20,6 +23,13 @@ pub(crate) fn conclude(lookup: Lookup, now: Now) -> (Vec<Waiter>, Option<String>
     let user = lookup.key().user.clone();
     let (waiters, wrong) = lookup.end(now);
     (waiters, wrong.map(|wrong| format!("auth_query for user \"{user}\": {wrong}")))
+}
+
+/// Tells the log that the query for a user is at fault, if it is.
+pub(crate) fn note_wrong(log: &mut Log<'_, Pg>, pool: PoolId, wrong: Option<String>) {
+    if let Some(words) = wrong {
+        log.note_pool(pool, Level::Error, DisconnectReason::UserLookup, words);
+    }
 }
 
 /// Returns the logins that have waited long enough for an answer.

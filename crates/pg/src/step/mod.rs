@@ -3,6 +3,7 @@
 pub(crate) mod reads;
 pub(crate) mod refresh;
 mod lookups;
+mod primary;
 pub(crate) mod jobs;
 mod waiting_reads;
 pub(crate) mod refused;
@@ -12,6 +13,7 @@ pub(crate) mod farewell;
 pub(crate) mod local;
 pub(crate) mod shared_read;
 pub(crate) mod share;
+pub(crate) mod visit;
 pub(crate) mod repeats;
 pub(crate) mod wanted;
 pub(crate) mod answer;

@@ -21,6 +21,7 @@ use crate::step::answer::{Answered, Left, looks_at_requests};
 use crate::step::local::{Need, serve_alone};
 use crate::step::replication::Relayed;
 use crate::step::shutdown::last_segment;
+use crate::step::visit::{ask_if_due, may_visit, visit};
 
 impl Step<'_, '_> {
     /// Serves the client's next segment from the cache, or else by a server. Returns the number of
@@ -38,9 +39,24 @@ impl Step<'_, '_> {
         match answered {
             Answered::Now(used) => ControlFlow::Continue(used),
             Answered::Later => ControlFlow::Break(0),
+            Answered::No if may_visit(self, conn) => self.serve_away(conn, input),
             Answered::No if self.share(conn, input) => ControlFlow::Break(input.len()),
             Answered::No if self.step.lend(conn).is_some() => ControlFlow::Continue(0),
             Answered::No => ControlFlow::Break(0),
+        }
+    }
+
+    /// Serves the client's next segment by a standby, or else by the primary.
+    #[cold]
+    fn serve_away(&mut self, conn: Conn, input: &[u8]) -> ControlFlow<usize, usize> {
+        let is_sent = visit(self, conn, input) || self.share(conn, input);
+        let is_lent = !is_sent && self.step.lend(conn).is_some();
+        // A client that needs a server comes before the job.
+        ask_if_due(self, conn);
+        match (is_sent, is_lent) {
+            (true, _) => ControlFlow::Break(input.len()),
+            (false, true) => ControlFlow::Continue(0),
+            (false, false) => ControlFlow::Break(0),
         }
     }
 

@@ -270,16 +270,50 @@ impl<P: Protocol> Supply<'_, P> {
             let pool = self.core_state.pool_in_use(id);
             let jobs = if leaves { 0 } else { pool.waiting_jobs() };
             let wanted = pool.waiting() + pool.asking.len() + jobs;
-            if pool.asked as usize >= wanted {
+            if pool.asked as usize >= wanted || !self.ask_next(id) {
                 return;
             }
-            let Some(conn) = pool.take_for_job() else { return };
-            pool.asked += 1;
-            let Some(server) = self.connections.server(conn) else { return };
-            server.state = ServerState::Resetting;
-            server.since = self.now;
-            server.is_asked = true;
-            P::ask_server(self, conn);
+        }
+    }
+
+    /// Asks the idle server of a pool that was used last whether it is there. False if none is
+    /// idle.
+    fn ask_next(&mut self, id: PoolId) -> bool {
+        let pool = self.core_state.pool_in_use(id);
+        let Some(conn) = pool.take_for_job() else { return false };
+        pool.asked += 1;
+        let Some(server) = self.connections.server(conn) else { return false };
+        server.state = ServerState::Resetting;
+        server.since = self.now;
+        server.is_asked = true;
+        P::ask_server(self, conn);
+        true
+    }
+
+    /// Looks for a server of a pool for which nobody waits, but which a request could have used
+    /// just now: asks one that was idle for long, and the other cores, or connects one.
+    pub(crate) fn grow_for_next(&mut self, id: PoolId) {
+        let (now, core) = (self.now, self.core_state.core);
+        let pool = self.core_state.pool_in_use(id);
+        if pool.asked > 0 || pool.connecting > 0 || pool.choice.paused || pool.removed {
+            return;
+        }
+        if self.are_stale(id) {
+            self.ask_next(id);
+            return;
+        }
+        let pool = self.core_state.pool(id);
+        if !pool.idle().is_empty() || !pool.may_try_login(now) || self.try_connect(id, 0) {
+            return;
+        }
+        let servers = self.core_state.shared.counts.servers(id);
+        let pool = self.core_state.pool(id);
+        if servers > pool.servers && !pool.wants_server {
+            pool.wants_server = true;
+            for other in self.core_state.others() {
+                let message = CoreMessage::WantsServer { pool: id, core, since: now };
+                self.ports.act(Action::Tell { core: other, message });
+            }
         }
     }
 }

@@ -57,6 +57,51 @@ impl<P: Protocol> Step<'_, P> {
         None
     }
 
+    /// Lends a client an idle server of another pool than its own, for one request: the one that
+    /// `rates` lowest, of several the one used last. The request is all that the client has sent,
+    /// and the caller sends all of it ([`crate::Sharing::await_turn`]): the client's next one is
+    /// its own pool's again. If there is no such server, returns `None`, and the pool gets one more
+    /// for the next request, as far as the limits allow.
+    pub fn lend_elsewhere(
+        &mut self,
+        id: PoolId,
+        client: Conn,
+        rates: impl Fn(&P::Client, &P::Server) -> Option<u8>,
+    ) -> Option<Conn> {
+        let now = self.now;
+        if self.engine.core_state.leaves(id, now) {
+            return None;
+        }
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let pool = core_state.find_pool(id)?;
+        if pool.choice.paused || pool.removed || !pool.waiters.is_empty() {
+            return None;
+        }
+        let Connection::Client(asking) = connections.get(client) else { return None };
+        let delay = pool.settings.options.server_check_delay;
+        let mut best: Option<(u8, Conn)> = None;
+        for &conn in pool.idle().iter().rev() {
+            let Connection::Server(server) = connections.get(conn) else { continue };
+            let suits =
+                pool.choice.lends_last || P::suits(&asking.session, &server.session).is_some();
+            let rated = rates(&asking.session, &server.session).filter(|_| suits);
+            let better = rated.filter(|rated| best.is_none_or(|(best, _)| *rated < best));
+            if let Some(rated) = better.filter(|_| is_fresh(connections, conn, delay, now)) {
+                best = Some((rated, conn));
+            }
+            if best.is_some_and(|(rated, _)| rated == 0) {
+                break;
+            }
+        }
+        let Some((_, server)) = best else {
+            self.supply().grow_for_next(id);
+            return None;
+        };
+        core_state.pool_in_use(id).remove_idle(server);
+        self.link(client, server);
+        Some(server)
+    }
+
     /// Returns the server that is lent to a client.
     #[inline]
     pub fn server_of(&mut self, client: Conn) -> Option<Conn> {

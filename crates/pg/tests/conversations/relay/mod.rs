@@ -13,6 +13,7 @@ mod knowledge;
 mod learn;
 mod look;
 mod refused;
+mod replayed;
 mod reports;
 mod restore;
 mod run;

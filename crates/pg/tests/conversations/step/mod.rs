@@ -16,6 +16,8 @@ mod refresh;
 mod repeats;
 mod replication;
 mod refused;
+mod primary;
+pub(crate) mod visit;
 mod release;
 mod reload;
 mod server_input;

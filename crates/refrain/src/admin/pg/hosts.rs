@@ -16,6 +16,7 @@ pub(in crate::admin) const HOSTS: Listing<HostView> = Listing {
         bigint("logins", |row| row.logins),
         bigint("failures", |row| row.failures),
         bigint("unsuited", |row| row.unsuited),
+        text("lag_ms", |row| row.lag_us.map_or(String::new(), |lag| (lag / 1000).to_string())),
     ],
     rows: |view| {
         let lists = view.pg.cores.shared.host_lists();

@@ -7,5 +7,6 @@ mod replication;
 mod moved;
 mod room;
 mod hosts;
+mod standbys;
 mod silence;
 mod forgotten;

@@ -1,0 +1,95 @@
+//! Reads on standbys: what a standby says in front of a read, and reads that have to run on the
+//! primary all the same.
+//!
+//! A standby that is not known to have what a read needs is asked in the same write. If it is too
+//! late, or cannot say, nobody gets what it replies to the read, and the read runs on the primary.
+//! So does a read that a standby refuses before it has answered anything of it: the server may be a
+//! standby no more, or its sessions cannot do what the client's settings ask for.
+
+use std::time::Duration;
+
+use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::write;
+use refrain_pool::server::HostFinding;
+
+use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
+use crate::pipeline::purposes::OwnError;
+use crate::relay::link::Link;
+use crate::relay::pipe::Pipeline;
+use crate::relay::reader::Halt;
+use crate::standbys::position::{OF_STANDBY, Position};
+use crate::state::client::ClientSession;
+
+/// SQLSTATE of a statement that was cancelled, be it by its client or by a timeout.
+const CANCELLED: &[u8] = b"57014";
+
+/// Time for which a statement runs on the primary that a standby has refused.
+const REST: Duration = Duration::from_secs(1);
+
+/// Asks a standby how much it has replayed.
+pub(crate) fn ask_replayed(pipe: &mut Pipeline<'_>) {
+    write::query(pipe.out(), OF_STANDBY);
+    pipe.owe_us(RequestKind::Query, Purpose::Replayed, 0);
+    pipe.server.session.statements.forget_unnamed();
+}
+
+/// Reads the answer. The client's read, which the standby has got behind the question, runs
+/// elsewhere unless the standby has what the read needs.
+#[cold]
+pub(crate) fn replayed_row(
+    pipe: &mut Pipeline<'_>,
+    session: &ClientSession,
+    row: &[u8],
+) -> Result<(), Halt> {
+    let (now, position) = (pipe.now, Position::of_standby(row));
+    let progress = &pipe.pool().shared.clone().protocol.place().clone().progress;
+    let lag = position.and_then(|position| progress.lag(&position, now));
+    pipe.server.note_lag(lag);
+    pipe.server.session.replayed.learn(position);
+    if position.is_none() {
+        pipe.find_host(HostFinding::Doubtful);
+    }
+    let needs = session.away.as_ref().and_then(|away| away.needs);
+    if needs.is_some_and(|needs| pipe.server.session.replayed.has(&needs)) {
+        return Ok(());
+    }
+    Err(leaves(pipe))
+}
+
+/// Whether an error of a standby, which is in another pool than the client, is to have the client's
+/// read run elsewhere. If so, the client does
+/// not get the error.
+#[cold]
+pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<bool, Halt> {
+    let Link { pipe, client } = link;
+    let front = pipe.server.session.outstanding.front().map(|entry| entry.action);
+    // Without the answer nothing is proven of what comes behind it.
+    let asked = front == Some(ReplyAction::Skip(Purpose::Replayed));
+    let may = fields.sqlstate() != CANCELLED && client.may_go_elsewhere(pipe.server);
+    if !asked && !may {
+        return Ok(false);
+    }
+    let failed = pipe.server.session.outstanding.fail()?;
+    client.session.statements.undo(&failed);
+    pipe.server.session.statements.undo(&failed);
+    let session = &mut client.session;
+    if let (false, Some(read), Some(away)) = (asked, &session.read, &mut session.away) {
+        away.rest(read.statement.id, pipe.now, REST);
+    }
+    let own = failed.entry.action.own();
+    if own.is_some_and(|own| own.error == OwnError::RefuseSettings) {
+        // The query has failed half-way.
+        pipe.server.session.soil();
+    }
+    leaves(pipe);
+    Ok(true)
+}
+
+/// Notes that a client's read has to run on the primary. The server is not asked again for a while.
+fn leaves(pipe: &mut Pipeline<'_>) -> Halt {
+    let now = pipe.now;
+    pipe.server.session.replayed.was_late(now);
+    pipe.server.session.front.end();
+    pipe.pool().counters.protocol.standby_reads_returned += 1;
+    Halt::Elsewhere
+}

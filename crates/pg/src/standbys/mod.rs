@@ -1,0 +1,6 @@
+//! Standbys: what makes it certain that a standby has all that a client has written.
+
+pub(crate) mod position;
+pub(crate) mod replayed;
+pub(crate) mod progress;
+pub(crate) mod away;

@@ -1,0 +1,102 @@
+//! Standbys that are too late for a read, cannot say how far they are, or refuse it.
+
+use crate::step::answer::{Scene, WAYS, Way};
+use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
+use crate::talk::*;
+
+/// Has alice write and read, and the standby get the question and the read.
+fn asks_behind_a_write(way: Way) -> Trip {
+    let trip = Trip::begun(way);
+    trip.writes(&trip.scene.alice, "0/3000200");
+    trip.scene.alice.sends(way.request("1"));
+    trip.standby.gets([vec![asked()], way.sent("1")].concat());
+    trip
+}
+
+#[test]
+fn a_standby_that_has_replayed_a_write_is_read() {
+    for way in WAYS {
+        let trip = asks_behind_a_write(way);
+        trip.standby.answers(replayed("0/3000200", "1"));
+        trip.scene.alice.gets_nothing();
+        trip.standby.answers(way.reply("two"));
+        trip.scene.alice.gets(way.reply("two"));
+        trip.visits(&trip.scene.alice, "1", "two");
+        trip.scene.server.gets_nothing();
+    }
+}
+
+#[test]
+fn nobody_gets_the_reply_of_a_standby_that_is_too_late() {
+    for way in WAYS {
+        for late in [replayed("0/30001FF", "1"), replayed("0/3000200", "2"), replayed("", "1")] {
+            let is_standby = late != replayed("", "1");
+            let trip = asks_behind_a_write(way);
+            trip.standby.answers(late);
+            trip.comes_back("1", "two");
+            trip.standby.answers(way.reply("one"));
+            trip.scene.alice.gets_nothing();
+            assert_eq!(trip.counts().1, 1);
+            // It is not asked again at once. Another connection shows whether it is a standby.
+            if is_standby {
+                trip.scene.asks_server(&trip.scene.alice, "1", "two");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_standby_that_cannot_say_is_not_read() {
+    for way in WAYS {
+        let trip = asks_behind_a_write(way);
+        trip.standby.answers([error("57014", "no time"), ready()]);
+        trip.comes_back("1", "two");
+        trip.standby.answers(way.reply("one"));
+        trip.scene.alice.gets_nothing();
+    }
+}
+
+#[test]
+fn a_read_that_a_standby_refuses_runs_on_the_primary() {
+    for way in WAYS {
+        let trip = Trip::begun(way);
+        trip.scene.alice.sends(way.request("2"));
+        trip.standby.forgets();
+        trip.standby.answers([error("40001", "conflict with recovery"), ready()]);
+        trip.runs_on_the_primary();
+    }
+}
+
+#[test]
+fn an_error_behind_the_first_reply_is_the_client_s() {
+    let trip = Trip::begun(Way::Named);
+    trip.scene.alice.sends(Way::Named.request("2"));
+    trip.standby.forgets();
+    let reply = [bind_complete(), error("40001", "conflict with recovery"), ready()];
+    trip.standby.answers(reply.clone());
+    trip.scene.alice.gets(reply);
+    trip.scene.server.gets_nothing();
+}
+
+#[test]
+fn a_client_that_is_away_is_cancelled_where_it_is() {
+    let trip = Trip::begun(Way::Simple);
+    let Scene { alice, server, .. } = &trip.scene;
+    alice.sends(Way::Simple.request("2"));
+    trip.standby.forgets();
+    trip.standby.answers([error("57014", "canceling statement due to user request"), ready()]);
+    alice.gets([error("57014", "canceling statement due to user request"), ready()]);
+    server.gets_nothing();
+}
+
+#[test]
+fn a_standby_is_asked_again_once_the_primary_is_further() {
+    let trip = Trip::begun(Way::Simple);
+    trip.scene.talk.waits(PAUSE);
+    trip.scene.asks_server(&trip.scene.bob, "2", "two");
+    primary_says(&trip.scene, "0/3000300");
+    // Alice has written nothing, and what there was ten seconds ago the standby has.
+    trip.visits(&trip.scene.alice, "2", "two");
+    trip.scene.bob.sends(Way::Simple.request("2"));
+    trip.standby.gets([vec![asked()], Way::Simple.sent("2")].concat());
+}
