@@ -345,22 +345,3 @@ fn a_plan_that_takes_more_than_the_limit_is_not_kept() {
     (1..=8).for_each(|r| drop(pair.same(&format!("insert into p values ({r}, {r}, 'x')"))));
     assert_eq!(house.hits(), 8);
 }
-
-/// The words of the server's error have the literal, and are shown to nobody who looks later.
-#[test]
-fn a_refusal_of_the_server_is_shown_by_its_code() {
-    let house = House::new("auto_refused", SETUP, eager(1));
-    let mut session = house.proxy.open("auto_refused");
-    let mut row = BTreeMap::new();
-    eventually("it is refused", || {
-        let reply = session.query("select a from t where a = 5 and 'secret'::int = 7");
-        let words = reply.error().map(|error| error.field(b'M').to_vec()).unwrap_or_default();
-        assert!(String::from_utf8_lossy(&words).contains("secret"), "{}", reply.words());
-        row = template(&house, "from t where").unwrap_or_default();
-        row.get("state").is_some_and(|state| state == "refused")
-    });
-    assert_eq!(row["reason"], "22P02: the server refused to prepare it");
-    let shown = house.proxy.show("autoprepare");
-    let columns = shown.iter().flat_map(|row| row.iter().filter(|(name, _)| *name != "template"));
-    assert!(columns.into_iter().all(|(_, value)| !value.contains("secret")), "{shown:?}");
-}
