@@ -24,6 +24,8 @@ pub(crate) struct Command {
     /// The reply, as far as it has come.
     reply: Reply,
     kind: Kind,
+    /// The rows that have come.
+    rows: u64,
     /// Where the reply goes.
     pub(crate) goes: Goes,
 }
@@ -145,7 +147,7 @@ impl Command {
     }
 
     fn new(kind: Kind, goes: Goes) -> Self {
-        Self { reply: Reply::of(kind), kind, goes }
+        Self { reply: Reply::of(kind), kind, rows: 0, goes }
     }
 
     /// Whether packets of the reply are read and not only counted.
@@ -236,6 +238,11 @@ impl Commands {
         self.queue.front()
     }
 
+    /// Returns how many rows of the first command's reply have come.
+    pub(crate) fn rows(&self) -> u64 {
+        self.first().map_or(0, |command| command.rows)
+    }
+
     /// Whether the server owes as many replies as it may.
     pub(crate) fn are_many(&self) -> bool {
         self.queue.len() >= COMMANDS_MAX
@@ -306,10 +313,12 @@ impl Commands {
                     }
                     command.reply = reply;
                     let is_row = was_rows && taken.part == Part::Within && reply.is_rows();
+                    command.rows += u64::from(is_row);
                     run.packet = Some(ReadPacket { header, payload, taken, is_row });
                     break;
                 }
                 command.reply = reply;
+                command.rows += u64::from(was_rows);
             }
             self.boundaries.begins(header);
             run.sequence = Some(header.sequence);

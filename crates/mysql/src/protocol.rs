@@ -18,7 +18,13 @@ use crate::parts::{
 use crate::sides::{Probe, Side};
 use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
 
-impl Background for My {}
+impl Background for My {
+    fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
+        let core_state = &mut step.engine.core_state;
+        let most = core_state.shared.protocol.figures_max();
+        core_state.protocol.figures.limit(most);
+    }
+}
 
 impl Views for My {
     fn client_view(session: &ClientSession) -> ClientView {

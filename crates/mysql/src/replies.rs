@@ -8,6 +8,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Goes, ReadPacket, Run, Sent};
+use crate::figures;
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
@@ -240,7 +241,7 @@ fn write(
 ) -> Result<bool, refrain_mysql_wire::Malformed> {
     let is_prepare = sent.command == command::STMT_PREPARE;
     let number = if is_prepare { prepared::adopt(step, (client, conn), packet) } else { None };
-    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+    let Linked { now, client: c, server, core_state, ports } = step.linked(client, conn);
     let (session, agreed) = (&mut c.session, server.session.agreed);
     let ReadPacket { header, payload, taken, .. } = *packet;
     let out = ports.out(client);
@@ -254,6 +255,7 @@ fn write(
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
         }
+        figures::count((c, server), (core_state, now), (packet, sent));
         if sent.is_statement() {
             train::insert_id(c, server).over(sent.facts.insert_id.effect, told);
         }
