@@ -296,6 +296,7 @@ impl Commands {
     ) -> Result<Run<'a>, UnexpectedPacket> {
         let command = self.queue.front_mut().ok_or(UnexpectedPacket)?;
         let mut run = Run { bytes: 0, missing: 0, sequence: None, packet: None };
+        let mut rows = 0;
         while let Some(header) = Header::parse(&output[run.bytes..]) {
             let there = &output[run.bytes + HEADER_BYTES..];
             let payload = &there[..there.len().min(header.payload as usize)];
@@ -313,12 +314,12 @@ impl Commands {
                     }
                     command.reply = reply;
                     let is_row = was_rows && taken.part == Part::Within && reply.is_rows();
-                    command.rows += u64::from(is_row);
+                    rows += u64::from(is_row);
                     run.packet = Some(ReadPacket { header, payload, taken, is_row });
                     break;
                 }
                 command.reply = reply;
-                command.rows += u64::from(was_rows);
+                rows += u64::from(was_rows);
             }
             self.boundaries.begins(header);
             run.sequence = Some(header.sequence);
@@ -328,6 +329,7 @@ impl Commands {
                 break;
             }
         }
+        command.rows += rows;
         Ok(run)
     }
 }

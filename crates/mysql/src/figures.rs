@@ -13,7 +13,6 @@ use std::sync::Arc;
 use refrain_mysql_wire::reply::{OkPacket, first};
 use refrain_mysql_wire::{Capabilities, command};
 use refrain_pool::Now;
-use refrain_pool::client::Client;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::PoolId;
@@ -24,10 +23,11 @@ use crate::parts::{Engine, My};
 use crate::shown::without_literals;
 use crate::statement::Statement;
 
-/// Counts a client's command. Its reply ends with this packet.
+/// Counts a client's command, which runs the statement of this number. Its reply ends with this
+/// packet.
 #[inline]
 pub(crate) fn count(
-    (client, server): (&Client<My>, &mut Server<My>),
+    (server, id): (&mut Server<My>, u64),
     (core_state, now): (&mut CoreState<My>, Now),
     (packet, sent): (&ReadPacket<'_>, &Sent),
 ) {
@@ -35,10 +35,6 @@ pub(crate) fn count(
     if !matches!(sent.command, command::QUERY | command::STMT_EXECUTE | command::STMT_FETCH) {
         return;
     }
-    let id = match sent.statement {
-        0 => 0,
-        number => client.session.statements.get(number).map_or(0, |held| held.statement.id),
-    };
     let (pool, figures) = (server.pool(), &mut core_state.protocol.figures);
     if packet.is_error() {
         return figures.count_error(id, pool);

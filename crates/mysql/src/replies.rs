@@ -189,9 +189,11 @@ fn answered(
                 step.engine.core_state.shared.protocol.change(sent.facts.tables, now);
             }
             if sent.statement != 0 {
-                let Linked { client: c, server, ports, .. } = step.linked(client, conn);
+                let Linked { now, client: c, server, core_state, ports } =
+                    step.linked(client, conn);
                 let out = ports.out(conn);
-                prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
+                let id = prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
+                figures::count((server, id), (core_state, now), (packet, sent));
             }
             if sent.command == command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
@@ -255,7 +257,9 @@ fn write(
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
         }
-        figures::count((c, server), (core_state, now), (packet, sent));
+        if sent.statement == 0 {
+            figures::count((server, 0), (core_state, now), (packet, sent));
+        }
         if sent.is_statement() {
             train::insert_id(c, server).over(sent.facts.insert_id.effect, told);
         }
