@@ -16,8 +16,10 @@ use refrain_config::{Backend, General, Host};
 use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
-use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
+use refrain_pool::Engine;
 use refrain_pool::ids::Core;
+use refrain_pool::shared::Shared as Pools;
 use refrain_pool::snapshot::{Extent, Snapshot};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -64,6 +66,13 @@ impl Served for Echo {
     fn places(general: &General) -> Places<'_> {
         let addresses = &general.mysql_listen;
         Places { kind: Kind::Mysql, addresses, socket: None, client_speaks_first: false }
+    }
+
+    type Statements = ();
+
+    fn statements_of(_engine: &Engine<Self>) {}
+    fn statements(_shared: &Pools<Self>, _cores: &[()]) -> Vec<StatementView> {
+        Vec::new()
     }
 
     type Helpers = ();

@@ -238,7 +238,7 @@ impl StatementView {
     }
 
     /// Makes the view of the statements of a pool that are not known, under these words.
-    pub(crate) fn of_others(
+    pub fn of_others(
         database: &Arc<str>,
         user: &Arc<str>,
         words: &str,

@@ -5,6 +5,7 @@ use refrain_config::{Autoprepare, Backend, Options, PoolMode, PoolOptions, Share
 use refrain_pg::snapshot::{Kept, NormalizedQueryRow, StatementView, TextVerdict};
 
 use super::autoprepare::merged;
+use crate::admin::SNAPSHOT_TIMEOUT;
 use crate::admin::table::{Column, nullable, table, text};
 use crate::admin::view::View;
 use crate::console::Table;
@@ -54,13 +55,33 @@ pub(in crate::admin) fn of_statement(view: &View<'_>, id: u64) -> Table {
     let shared = &view.pg.cores.shared;
     let statements = refrain_pg::statements(shared);
     let Some(statement) = statements.into_iter().find(|it| it.id == id) else {
-        return table(COLUMNS, &[]);
+        return of_other_protocols(view, id);
     };
     // By its number: the text that is shown may be one that no client has run.
     let verdict = refrain_pg::judge_statement(shared, &view.options, id);
     let case = verdict.and_then(|verdict| Case::of(view, verdict, &statement.text));
     let reasons = case.iter().flat_map(|case| case.reasons(is_prepared(&statement)));
     table(COLUMNS, &reasons.collect::<Vec<_>>())
+}
+
+/// Returns the reasons for a statement that is none of PostgreSQL's protocol.
+fn of_other_protocols(view: &View<'_>, id: u64) -> Table {
+    let others = view.pg.others.iter().flat_map(|cores| cores.statements(SNAPSHOT_TIMEOUT));
+    let found = others.filter(|it| id != 0 && it.id == id).collect::<Vec<_>>();
+    let reasons = found.iter().filter_map(|statement| {
+        let verdict = TextVerdict {
+            database: statement.database.clone(),
+            user: statement.user.clone(),
+            read: None,
+            could_be_kept: Kept::Unknown,
+            reason: String::new(),
+            rule: None,
+            canonical: None,
+        };
+        let case = Case::of(view, verdict, &statement.text)?;
+        Some(case.reasons(is_prepared(statement)))
+    });
+    table(COLUMNS, &reasons.flatten().collect::<Vec<_>>())
 }
 
 /// Returns the reasons for normalized queries, of which `is_it` tells; no rows if there is none.
