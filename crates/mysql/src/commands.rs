@@ -24,8 +24,6 @@ pub(crate) struct Command {
     /// The reply, as far as it has come.
     reply: Reply,
     kind: Kind,
-    /// The rows that have come.
-    rows: u64,
     /// Where the reply goes.
     pub(crate) goes: Goes,
 }
@@ -147,7 +145,7 @@ impl Command {
     }
 
     fn new(kind: Kind, goes: Goes) -> Self {
-        Self { reply: Reply::of(kind), kind, rows: 0, goes }
+        Self { reply: Reply::of(kind), kind, goes }
     }
 
     /// Whether packets of the reply are read and not only counted.
@@ -219,6 +217,8 @@ fn is_changed(taken: Taken) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     queue: VecDeque<Command>,
+    /// The rows of the first command's reply that have come.
+    pub(crate) rows: u64,
     boundaries: Boundaries,
 }
 
@@ -236,11 +236,6 @@ impl Commands {
     /// Returns the command whose reply comes.
     pub(crate) fn first(&self) -> Option<&Command> {
         self.queue.front()
-    }
-
-    /// Returns how many rows of the first command's reply have come.
-    pub(crate) fn rows(&self) -> u64 {
-        self.first().map_or(0, |command| command.rows)
     }
 
     /// Whether the server owes as many replies as it may.
@@ -273,6 +268,7 @@ impl Commands {
 
     /// Takes out the first command, whose reply is over.
     pub(crate) fn pop(&mut self) -> Option<Command> {
+        self.rows = 0;
         self.queue.pop_front()
     }
 
@@ -296,11 +292,14 @@ impl Commands {
     ) -> Result<Run<'a>, UnexpectedPacket> {
         let command = self.queue.front_mut().ok_or(UnexpectedPacket)?;
         let mut run = Run { bytes: 0, missing: 0, sequence: None, packet: None };
-        let mut rows = 0;
         while let Some(header) = Header::parse(&output[run.bytes..]) {
             let there = &output[run.bytes + HEADER_BYTES..];
             let payload = &there[..there.len().min(header.payload as usize)];
-            if !self.boundaries.is_within() {
+            if self.boundaries.is_within() {
+                // A continuation may begin with any byte.
+            } else if command.reply.goes_on_with(payload) && !command.is_read() {
+                self.rows += 1;
+            } else {
                 let reads = command.is_read();
                 let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
                 let Some(taken) = reply.take(header, payload, agreed)? else { break };
@@ -314,12 +313,10 @@ impl Commands {
                     }
                     command.reply = reply;
                     let is_row = was_rows && taken.part == Part::Within && reply.is_rows();
-                    rows += u64::from(is_row);
                     run.packet = Some(ReadPacket { header, payload, taken, is_row });
                     break;
                 }
                 command.reply = reply;
-                rows += u64::from(was_rows);
             }
             self.boundaries.begins(header);
             run.sequence = Some(header.sequence);
@@ -329,7 +326,6 @@ impl Commands {
                 break;
             }
         }
-        command.rows += rows;
         Ok(run)
     }
 }

@@ -10,9 +10,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use refrain_mysql_wire::reply::{OkPacket, first};
-use refrain_mysql_wire::{Capabilities, command};
-use refrain_pool::Now;
+use refrain_mysql_wire::command;
+use refrain_mysql_wire::reply::OkPacket;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::PoolId;
@@ -23,15 +22,14 @@ use crate::parts::{Engine, My};
 use crate::shown::without_literals;
 use crate::statement::Statement;
 
-/// Counts a client's command, which runs the statement of this number. Its reply ends with this
-/// packet.
+/// Counts a client's command that runs the statement of this number and took so many microseconds.
+/// Its reply ends with this packet.
 #[inline]
 pub(crate) fn count(
-    (server, id): (&mut Server<My>, u64),
-    (core_state, now): (&mut CoreState<My>, Now),
+    (server, id): (&Server<My>, u64),
+    (core_state, us): (&mut CoreState<My>, u64),
     (packet, sent): (&ReadPacket<'_>, &Sent),
 ) {
-    let us = server.command_ends(now);
     if !matches!(sent.command, command::QUERY | command::STMT_EXECUTE | command::STMT_FETCH) {
         return;
     }
@@ -39,20 +37,8 @@ pub(crate) fn count(
     if packet.is_error() {
         return figures.count_error(id, pool);
     }
-    let rows = server.session.commands.rows() + changed(packet.payload);
+    let rows = server.session.commands.rows + OkPacket::rows_changed(packet.payload);
     figures.count(id, pool, us, rows);
-}
-
-/// Returns the number of rows that an OK packet says were changed. The one behind rows says none.
-#[inline]
-fn changed(payload: &[u8]) -> u64 {
-    match *payload {
-        [first::OK, rows @ 0..=250, ..] => rows.into(),
-        [first::OK, ..] => {
-            OkPacket::read(payload, Capabilities::NONE).map_or(0, |ok| ok.affected_rows)
-        }
-        _ => 0,
-    }
 }
 
 /// A core's part in the views of statements.
@@ -117,18 +103,5 @@ impl CoreStatementsView {
                 servers,
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_ok_packet_says_how_many_rows_were_changed() {
-        assert_eq!(changed(&[first::OK, 3, 0, 2, 0, 0, 0]), 3);
-        assert_eq!(changed(&[first::OK, 0xfc, 0x2c, 0x01, 0, 2, 0, 0, 0]), 300);
-        assert_eq!(changed(&[first::EOF, 3, 0, 2, 0, 0, 0]), 0);
-        assert_eq!(changed(&[]), 0);
     }
 }

@@ -188,12 +188,11 @@ fn answered(
                 let now = step.now;
                 step.engine.core_state.shared.protocol.change(sent.facts.tables, now);
             }
+            let mut counted = 0;
             if sent.statement != 0 {
-                let Linked { now, client: c, server, core_state, ports } =
-                    step.linked(client, conn);
+                let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 let out = ports.out(conn);
-                let id = prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
-                figures::count((server, id), (core_state, now), (packet, sent));
+                counted = prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
             }
             if sent.command == command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
@@ -220,7 +219,7 @@ fn answered(
                 step.end_client(client, DisconnectReason::Terminated);
                 return None;
             }
-            over(step, client, conn);
+            over(step, (client, conn), counted, (packet, sent));
         }
     }
     Some(())
@@ -243,7 +242,7 @@ fn write(
 ) -> Result<bool, refrain_mysql_wire::Malformed> {
     let is_prepare = sent.command == command::STMT_PREPARE;
     let number = if is_prepare { prepared::adopt(step, (client, conn), packet) } else { None };
-    let Linked { now, client: c, server, core_state, ports } = step.linked(client, conn);
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let (session, agreed) = (&mut c.session, server.session.agreed);
     let ReadPacket { header, payload, taken, .. } = *packet;
     let out = ports.out(client);
@@ -256,9 +255,6 @@ fn write(
         let told = learn::learn_left(session, packet, agreed, sent);
         if session.left.warnings {
             server.session.leftover = Leftover::Conditions;
-        }
-        if sent.statement == 0 {
-            figures::count((server, 0), (core_state, now), (packet, sent));
         }
         if sent.is_statement() {
             train::insert_id(c, server).over(sent.facts.insert_id.effect, told);
@@ -300,12 +296,19 @@ fn write(
 }
 
 /// Ends a client's command, whose reply is over.
-fn over(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
-    let Linked { client: c, server, .. } = step.linked(client, conn);
+fn over(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    counted: u64,
+    (packet, sent): (&ReadPacket<'_>, &Sent),
+) {
+    let Linked { now, client: c, server, core_state, .. } = step.linked(client, conn);
+    // Each command is a request.
+    let took = core_state.pool_in_use(server.pool()).request_over(c, server, now);
+    figures::count((server, counted), (core_state, took), (packet, sent));
     server.session.commands.pop();
     let owes = server.session.commands.has_client_command();
     c.session.place = Place { sequence: u8::from(owes), ..Place::default() };
-    step.request_over(client, conn);
     step.push_back_on_server(client, conn);
     settle::settle(step, client, conn);
 }
