@@ -1,8 +1,8 @@
 //! Figures of statements: what is counted when the reply to a client's command is over.
 //!
 //! A statement is one that a client has prepared. Texts that come as such count together for their
-//! pool, as in PostgreSQL's protocol: to tell one from another would take more than all else that is
-//! done for them. So do statements whose text is not all there, and those that the client has
+//! pool, as in PostgreSQL's protocol: to tell one from another would take more than all else that
+//! is done for them. So do statements whose text is not all there, and those that the client has
 //! closed before the reply came.
 //!
 //! A statement's number is made of its pool and its text, so it is the same on all cores.
@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::reply::OkPacket;
+use refrain_pool::Engine;
 use refrain_pool::core_state::CoreState;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::Server;
 
 use crate::commands::{ReadPacket, Sent};
-use crate::parts::{Engine, My};
+use crate::parts::My;
 use crate::shown::without_literals;
 use crate::statement::Statement;
 
@@ -75,7 +76,7 @@ impl KnownStatement<'_> {
 }
 
 /// Returns a core's part in the views of statements. No client is looked at.
-pub fn core_statements(engine: &Engine) -> CoreStatementsView {
+pub fn core_statements(engine: &Engine<My>) -> CoreStatementsView {
     let core = &engine.core_state.protocol;
     let mut servers = HashMap::new();
     for server in engine.connections.servers() {

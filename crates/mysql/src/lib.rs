@@ -34,6 +34,7 @@ mod registry;
 mod slots;
 mod commands;
 mod wishes;
+pub mod views;
 pub mod parts;
 mod shown;
 mod figures;

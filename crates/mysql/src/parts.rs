@@ -27,6 +27,7 @@ use crate::sides::Side;
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::{Memory, Tables};
+use crate::views::{ClientView, ServerView};
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -325,9 +326,6 @@ pub struct CorePart {
     pub(crate) figures: StatementFigures,
 }
 
-/// The engine of a core.
-pub type Engine = refrain_pool::Engine<My>;
-
 /// The part that the cores share.
 #[derive(Debug, Default)]
 pub struct SharedPart {
@@ -450,24 +448,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A client's session, to look at.
-#[derive(Clone, Debug, Default)]
-pub struct ClientView {
-    /// The reasons for which the client keeps its server, in words; empty if there are none.
-    pub pinned: String,
-    /// Number of the client's prepared statements.
-    pub statements: u32,
-}
-
-/// A server's session, to look at.
-#[derive(Clone, Debug, Default)]
-pub struct ServerView {
-    /// Number of the statements that the server has prepared.
-    pub statements: u32,
-    /// Bytes of their texts.
-    pub statement_bytes: u64,
-}
-
 impl Parts for My {
     type Client = ClientSession;
     type Server = ServerSession;
@@ -509,8 +489,7 @@ impl Parts for My {
         shared
     }
     fn options_changed(shared: &SharedPart, options: &Options) {
-        let most = options.general.stat_statements_max as usize;
-        shared.figures_max.store(most, Relaxed);
+        shared.figures_max.store(options.general.stat_statements_max as usize, Relaxed);
     }
     fn pool_shared(_: &SharedPart, _: &PoolSettings, _database: &str, _variant: u16) -> PoolPart {
         PoolPart::default()

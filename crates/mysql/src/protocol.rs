@@ -12,10 +12,10 @@ use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
-    ClientSession, ClientState, ClientView, My, Quiescent, Reading, ServerSession, ServerView,
-    Transaction,
+    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
 };
 use crate::sides::{Probe, Side};
+use crate::views::{ClientView, ServerView};
 use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
 
 impl Background for My {

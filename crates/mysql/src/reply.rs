@@ -72,8 +72,8 @@ impl Reply {
         self.phase == Phase::Rows
     }
 
-    /// Whether the next packet, of which this much has arrived, is a row, after which the reply is as
-    /// it was. Most packets are, and the first byte of most says so.
+    /// Whether the next packet, of which this much has arrived, is a row, after which the reply is
+    /// as it was. Most packets are, and the first byte of most says so.
     #[inline]
     pub(crate) fn goes_on_with(&self, prefix: &[u8]) -> bool {
         let begins_row = |first: u8| match self.kind {

@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// What follows may be within a literal or not.
+    /// The words behind a backslash may be within a literal or not.
     #[test]
     fn nothing_is_shown_that_may_be_a_literal() {
         for text in [

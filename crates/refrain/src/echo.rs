@@ -16,10 +16,9 @@ use refrain_config::{Backend, General, Host};
 use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
-use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
 use refrain_pool::Engine;
 use refrain_pool::ids::Core;
-use refrain_pool::shared::Shared as Pools;
 use refrain_pool::snapshot::{Extent, Snapshot};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -71,9 +70,6 @@ impl Served for Echo {
     type Statements = ();
 
     fn statements_of(_engine: &Engine<Self>) {}
-    fn statements(_shared: &Pools<Self>, _cores: &[()]) -> Vec<StatementView> {
-        Vec::new()
-    }
 
     type Helpers = ();
     type Local = Nowhere;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use refrain_config::{Backend, General, Host};
 use refrain_mysql::CoreStatementsView;
-use refrain_mysql::parts::{self, My};
+use refrain_mysql::parts::My;
+use refrain_mysql::views;
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
 use refrain_pool::Engine;
 use refrain_pool::figures::SumOfFigures;
@@ -107,12 +108,12 @@ impl Served for My {
     type Helpers = ();
     type Local = NoServers;
 
-    fn client_view_of(view: parts::ClientView) -> ClientSessionView {
-        let parts::ClientView { pinned, statements } = view;
+    fn client_view_of(view: views::ClientView) -> ClientSessionView {
+        let views::ClientView { pinned, statements } = view;
         ClientSessionView { pinned, statements, ..ClientSessionView::default() }
     }
-    fn server_view_of(view: parts::ServerView) -> ServerSessionView {
-        let parts::ServerView { statements, statement_bytes } = view;
+    fn server_view_of(view: views::ServerView) -> ServerSessionView {
+        let views::ServerView { statements, statement_bytes } = view;
         ServerSessionView { statements, statement_bytes, ..ServerSessionView::default() }
     }
 

@@ -325,8 +325,8 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), ABORTED);
     }
 
-    /// The answers that a supervisor of the process waits for do not stand behind a look of the page
-    /// that nobody answers.
+    /// The answers that a supervisor of the process waits for do not stand behind a look of the
+    /// page that nobody answers.
     #[test]
     fn a_look_that_stalls_holds_up_no_other_answer() {
         let any = Some("127.0.0.1:0".parse().unwrap());

@@ -36,12 +36,15 @@ pub(crate) trait Served: Protocol<Answer: Send> {
     /// Returns what the console shows of a server's session.
     fn server_view_of(view: Self::ServerView) -> ServerSessionView;
 
-    /// What a core tells of its statements and their figures.
+    /// A core's statements and their figures.
     type Statements: Send + 'static;
     /// Looks at a core's statements.
     fn statements_of(engine: &Engine<Self>) -> Self::Statements;
     /// Returns what the console shows of the statements of these cores, with their figures.
-    fn statements(shared: &Shared<Self>, cores: &[Self::Statements]) -> Vec<StatementView>;
+    fn statements(shared: &Shared<Self>, cores: &[Self::Statements]) -> Vec<StatementView> {
+        let _ = (shared, cores);
+        Vec::new()
+    }
 
     /// Makes a core's part of the servers in this process.
     fn local(helpers: &Self::Helpers, core: Core) -> Self::Local;
