@@ -54,6 +54,17 @@ impl<'a> OkPacket<'a> {
         Self::fields(payload, capabilities).ok_or(Malformed::new("OK_Packet"))
     }
 
+    /// Returns the number of rows that a packet says were changed; 0 if it is none that ends a
+    /// reply without rows.
+    #[inline]
+    pub fn rows_changed(payload: &[u8]) -> u64 {
+        match *payload {
+            [first::OK, rows @ 0..=250, ..] => rows.into(),
+            [first::OK, ..] => Fields(&payload[1..]).integer().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     fn fields(payload: &'a [u8], capabilities: Capabilities) -> Option<Self> {
         let mut fields = Fields(payload);
         if !matches!(fields.u8()?, first::OK | first::EOF) {

@@ -217,6 +217,8 @@ fn is_changed(taken: Taken) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     queue: VecDeque<Command>,
+    /// The rows of the first command's reply that have come.
+    pub(crate) rows: u64,
     boundaries: Boundaries,
 }
 
@@ -266,6 +268,7 @@ impl Commands {
 
     /// Takes out the first command, whose reply is over.
     pub(crate) fn pop(&mut self) -> Option<Command> {
+        self.rows = 0;
         self.queue.pop_front()
     }
 
@@ -292,7 +295,11 @@ impl Commands {
         while let Some(header) = Header::parse(&output[run.bytes..]) {
             let there = &output[run.bytes + HEADER_BYTES..];
             let payload = &there[..there.len().min(header.payload as usize)];
-            if !self.boundaries.is_within() {
+            if self.boundaries.is_within() {
+                // A continuation may begin with any byte.
+            } else if command.reply.goes_on_with(payload) && !command.is_read() {
+                self.rows += 1;
+            } else {
                 let reads = command.is_read();
                 let (mut reply, was_rows) = (command.reply, command.reply.is_rows());
                 let Some(taken) = reply.take(header, payload, agreed)? else { break };

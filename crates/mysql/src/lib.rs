@@ -34,7 +34,10 @@ mod registry;
 mod slots;
 mod commands;
 mod wishes;
+pub mod views;
 pub mod parts;
+mod shown;
+mod figures;
 mod train;
 mod settle;
 mod presence;
@@ -54,5 +57,6 @@ mod requests;
 mod release;
 mod protocol;
 
+pub use figures::{CoreStatementsView, KnownStatement, core_statements};
 pub use reply::{PREFIX_BYTES, Part, Reply, Taken, UnexpectedPacket};
 pub use table::Kind;

@@ -1,12 +1,13 @@
 //! The parts of the protocol, for each thing that the pool has.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
 use refrain_pool::client::Phase;
+use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::ClientSerial;
 use refrain_pool::seed::{Seed, seed};
 use refrain_pool::settings::PoolSettings;
@@ -26,6 +27,7 @@ use crate::sides::Side;
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::{Memory, Tables};
+use crate::views::{ClientView, ServerView};
 use crate::wishes::Wishes;
 
 /// The protocol of MySQL and MariaDB.
@@ -320,6 +322,8 @@ pub struct CorePart {
     pub(crate) settings: Interned,
     /// The prepared statements of clients and servers.
     pub(crate) statements: Registry,
+    /// The figures of the statements.
+    pub(crate) figures: StatementFigures,
 }
 
 /// The part that the cores share.
@@ -334,12 +338,19 @@ pub struct SharedPart {
     views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
+    /// Statements of which a core has figures, at most.
+    figures_max: AtomicUsize,
 }
 
 impl SharedPart {
     /// Returns what the server said that was reached last, if there was any.
     pub(crate) fn flavour(&self) -> Option<Arc<Flavour>> {
         lock(&self.flavour).clone()
+    }
+
+    /// Returns the greatest number of statements of which a core has figures.
+    pub(crate) fn figures_max(&self) -> usize {
+        self.figures_max.load(Relaxed)
     }
 
     /// Returns the moment of what servers get now.
@@ -437,24 +448,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A client's session, to look at.
-#[derive(Clone, Debug, Default)]
-pub struct ClientView {
-    /// The reasons for which the client keeps its server, in words; empty if there are none.
-    pub pinned: String,
-    /// Number of the client's prepared statements.
-    pub statements: u32,
-}
-
-/// A server's session, to look at.
-#[derive(Clone, Debug, Default)]
-pub struct ServerView {
-    /// Number of the statements that the server has prepared.
-    pub statements: u32,
-    /// Bytes of their texts.
-    pub statement_bytes: u64,
-}
-
 impl Parts for My {
     type Client = ClientSession;
     type Server = ServerSession;
@@ -481,14 +474,22 @@ impl Parts for My {
         ServerSession::default()
     }
     fn core(shared: &SharedPart) -> CorePart {
+        let mut figures = StatementFigures::default();
+        figures.limit(shared.figures_max());
         CorePart {
+            figures,
             settings: Interned::new(shared.seed.clone()),
             statements: Registry::new(shared.seed.clone()),
             ..CorePart::default()
         }
     }
-    fn shared(_options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
-        SharedPart { seed: seed(entropy), ..SharedPart::default() }
+    fn shared(options: &Options, entropy: &mut dyn FnMut(&mut [u8])) -> SharedPart {
+        let shared = SharedPart { seed: seed(entropy), ..SharedPart::default() };
+        Self::options_changed(&shared, options);
+        shared
+    }
+    fn options_changed(shared: &SharedPart, options: &Options) {
+        shared.figures_max.store(options.general.stat_statements_max as usize, Relaxed);
     }
     fn pool_shared(_: &SharedPart, _: &PoolSettings, _database: &str, _variant: u16) -> PoolPart {
         PoolPart::default()

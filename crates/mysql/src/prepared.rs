@@ -146,13 +146,13 @@ const USELESS: [u16; 2] =
     [error_code::UNKNOWN_STMT_HANDLER.number, error_code::NEED_REPREPARE.number];
 
 /// Notes the end of the reply to a command that names a statement: what only this server has of the
-/// statement now.
+/// statement now. Returns the number under which the statement is counted.
 pub(crate) fn over(
     client: &mut ClientSession,
     session: &mut ServerSession,
     (sent, packet): (&Sent, &ReadPacket<'_>),
     out: &mut Vec<u8>,
-) {
+) -> u64 {
     let (number, status) = (sent.statement, packet.taken.status.unwrap_or_default());
     let failed = packet.is_error();
     let held = client.statements.edit(number, |held| match sent.command {
@@ -166,8 +166,9 @@ pub(crate) fn over(
         command::STMT_RESET if !failed => (held.has_cursor, held.has_long_data) = (false, false),
         _ => {}
     });
-    let Some(held) = held else { return };
-    let Some(slot) = session.slots.get(held) else { return };
+    let Some(held) = held else { return 0 };
+    let counted = held.statement.id;
+    let Some(slot) = session.slots.get(held) else { return counted };
     slot.owner = held.is_bound().then_some(number);
     if failed {
         // The types may not have been read.
@@ -183,4 +184,5 @@ pub(crate) fn over(
     {
         commands::close(out, id);
     }
+    counted
 }

@@ -12,13 +12,19 @@ use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
-    ClientSession, ClientState, ClientView, My, Quiescent, Reading, ServerSession, ServerView,
-    Transaction,
+    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
 };
 use crate::sides::{Probe, Side};
+use crate::views::{ClientView, ServerView};
 use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
 
-impl Background for My {}
+impl Background for My {
+    fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
+        let core_state = &mut step.engine.core_state;
+        let most = core_state.shared.protocol.figures_max();
+        core_state.protocol.figures.limit(most);
+    }
+}
 
 impl Views for My {
     fn client_view(session: &ClientSession) -> ClientView {

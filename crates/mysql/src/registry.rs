@@ -38,6 +38,12 @@ const DEFINITION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// prepared, and its text.
 pub(crate) type Identity<'a> = (PoolId, &'a Settings, &'a [u8]);
 
+/// Returns the number under which a statement is counted whose pool and text have this hash. Those
+/// of PostgreSQL's protocol are counted from 1 and do not come near, and it is one in JavaScript.
+fn number_of(hash: u64) -> u64 {
+    1 << 52 | hash >> 12
+}
+
 impl Known {
     fn is(&self, (pool, settings, text): Identity<'_>) -> bool {
         let its = &self.statement;
@@ -73,13 +79,13 @@ impl Registry {
         draft: Draft,
     ) -> Arc<Statement> {
         let Draft { text, is_whole, facts, .. } = draft;
-        let make = |text| {
+        let make = |id, text| {
             let environment = settings.environment();
             let first_types = OnceLock::new();
-            Arc::new(Statement { pool, environment, text, is_whole, facts, first_types })
+            Arc::new(Statement { id, pool, environment, text, is_whole, facts, first_types })
         };
         if !is_whole {
-            return make(text);
+            return make(0, text);
         }
         self.sweep();
         let identity = (pool, settings, &text[..]);
@@ -87,11 +93,16 @@ impl Registry {
         match self.known.entry(hash, |known| known.is(identity), |known| known.hash) {
             Entry::Occupied(there) => there.get().statement.clone(),
             Entry::Vacant(place) => {
-                let statement = make(text);
+                let statement = make(number_of(hash), text);
                 place.insert(Known { hash, statement: statement.clone(), definitions: None });
                 statement
             }
         }
+    }
+
+    /// Returns all statements that are known.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Statement>> {
+        self.known.iter().map(|known| &known.statement)
     }
 
     /// Forgets the statements that nobody has any more, if there are many.

@@ -8,6 +8,7 @@ use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{Goes, ReadPacket, Run, Sent};
+use crate::figures;
 use crate::insert_id::Kept;
 use crate::learn;
 use crate::own;
@@ -187,10 +188,11 @@ fn answered(
                 let now = step.now;
                 step.engine.core_state.shared.protocol.change(sent.facts.tables, now);
             }
+            let mut counted = 0;
             if sent.statement != 0 {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 let out = ports.out(conn);
-                prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
+                counted = prepared::over(&mut c.session, &mut server.session, (sent, packet), out);
             }
             if sent.command == command::RESET_CONNECTION && !packet.is_error() {
                 let Linked { client: c, server, .. } = step.linked(client, conn);
@@ -217,7 +219,7 @@ fn answered(
                 step.end_client(client, DisconnectReason::Terminated);
                 return None;
             }
-            over(step, client, conn);
+            over(step, (client, conn), counted, (packet, sent));
         }
     }
     Some(())
@@ -294,12 +296,19 @@ fn write(
 }
 
 /// Ends a client's command, whose reply is over.
-fn over(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
-    let Linked { client: c, server, .. } = step.linked(client, conn);
+fn over(
+    step: &mut Step<'_, My>,
+    (client, conn): (Conn, Conn),
+    counted: u64,
+    (packet, sent): (&ReadPacket<'_>, &Sent),
+) {
+    let Linked { now, client: c, server, core_state, .. } = step.linked(client, conn);
+    // Each command is a request.
+    let took = core_state.pool_in_use(server.pool()).request_over(c, server, now);
+    figures::count((server, counted), (core_state, took), (packet, sent));
     server.session.commands.pop();
     let owes = server.session.commands.has_client_command();
     c.session.place = Place { sequence: u8::from(owes), ..Place::default() };
-    step.request_over(client, conn);
     step.push_back_on_server(client, conn);
     settle::settle(step, client, conn);
 }

@@ -72,6 +72,18 @@ impl Reply {
         self.phase == Phase::Rows
     }
 
+    /// Whether the next packet, of which this much has arrived, is a row, after which the reply is
+    /// as it was. Most packets are, and the first byte of most says so.
+    #[inline]
+    pub(crate) fn goes_on_with(&self, prefix: &[u8]) -> bool {
+        let begins_row = |first: u8| match self.kind {
+            Kind::Query => first < 0xFB,
+            Kind::Execute | Kind::Fetch => first == 0,
+            _ => false,
+        };
+        self.is_rows() && prefix.first().is_some_and(|first| begins_row(*first))
+    }
+
     /// Takes the next packet that begins a message. `prefix` is the payload, as far as it has
     /// arrived; `None` says that more of it is needed, at most [`PREFIX_BYTES`].
     ///
@@ -291,6 +303,24 @@ mod tests {
         refused(Kind::Query, OLD, &[b"\x01", COLUMN, b"\x011"]);
         refused(Kind::Query, NEW, &[b"\x01", b"\x011"]);
         refused(Kind::Query, NEW, &[b"\x00"]);
+    }
+
+    #[test]
+    fn most_rows_are_told_by_their_first_byte() {
+        for kind in [Kind::Query, Kind::Execute, Kind::Fetch, Kind::FieldList, Kind::Prepare] {
+            for (first, length) in (0..=255).flat_map(|first| [1, 8, 9, 70].map(|it| (first, it))) {
+                let payload = [vec![first], vec![0; length - 1]].concat();
+                let before = Reply { kind, phase: Phase::Rows };
+                for agreed in [OLD, NEW] {
+                    let mut reply = before;
+                    let taken = reply.take(header(&payload), &payload, agreed);
+                    let within = Ok(Some(Taken { status: None, part: Part::Within }));
+                    let is_row = taken == within && reply.is_rows();
+                    assert!(!before.goes_on_with(&payload) || is_row, "{kind:?} {payload:?}");
+                }
+            }
+            assert!(!Reply::of(kind).goes_on_with(&[0]) || kind == Kind::Fetch);
+        }
     }
 
     #[test]

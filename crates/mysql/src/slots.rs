@@ -100,6 +100,11 @@ impl Slots {
         (u32::try_from(self.len()).unwrap_or(u32::MAX), self.bytes as u64)
     }
 
+    /// Returns the statements that the server has.
+    pub(crate) fn statements(&self) -> impl Iterator<Item = &Arc<Statement>> {
+        self.there.values().map(|slot| &slot.statement)
+    }
+
     /// Whether there is room for a text, if there may be so many of so many bytes.
     pub(crate) fn has_room(&self, text: usize, (count, bytes): (usize, usize)) -> bool {
         self.there.len() < count && self.bytes.saturating_add(text) <= bytes

@@ -15,6 +15,8 @@ use crate::text::Facts;
 /// A prepared statement.
 #[derive(Debug)]
 pub(crate) struct Statement {
+    /// The number under which it is counted; 0 if it is counted with others.
+    pub(crate) id: u64,
     pub(crate) pool: PoolId,
     /// The settings under which it is prepared, as far as they matter.
     pub(crate) environment: Settings,

@@ -48,7 +48,11 @@ pub use state::parts::{
 pub use state::{parts, requests, snapshot};
 pub use statements::verdict::Read;
 pub use statements::{registry, statement};
-pub use step::statement_views::{CoreStatementsView, core_statements, statements, statements_at};
-pub use step::view::{advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge};
+pub use step::statement_views::{
+    CoreStatementsView, OTHERS, core_statements, statements, statements_at,
+};
+pub use step::view::{
+    advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge, judge_statement,
+};
 pub use users::bug::Bug as UserBug;
 pub use users::known::{KnownUser, LookupStats};

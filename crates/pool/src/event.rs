@@ -243,10 +243,12 @@ pub enum News {
     Duration,
     /// A cancel request for a client of another process did not get there.
     CancelLost,
+    /// A login at the dashboard was wrong.
+    DashboardLogin,
 }
 
 impl News {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::ClientLogin,
         Self::ServerLogin,
         Self::ServerFound,
@@ -256,6 +258,7 @@ impl News {
         Self::PoolFullOver,
         Self::Duration,
         Self::CancelLost,
+        Self::DashboardLogin,
     ];
 
     /// Returns the key that stands in the log.
@@ -270,6 +273,7 @@ impl News {
             Self::PoolFullOver => "pool_full_over",
             Self::Duration => "duration",
             Self::CancelLost => "cancel",
+            Self::DashboardLogin => "dashboard_login",
         }
     }
 
@@ -286,6 +290,7 @@ impl News {
             Self::PoolFullOver => "clients no longer wait because of a limit of servers",
             Self::Duration => "duration",
             Self::CancelLost => "a cancel request is not passed on",
+            Self::DashboardLogin => "a login at the dashboard was wrong",
         })
     }
 }

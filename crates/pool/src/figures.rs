@@ -154,7 +154,10 @@ impl StatementFigures {
     /// Returns the place of a block that another block keeps from its place, or makes the block.
     #[inline(never)]
     fn find_behind(&mut self, key: u64, pool: PoolId) -> usize {
-        let Err(mut place) = self.probe(key) else { return self.probe(key).unwrap_or(0) };
+        let mut place = match self.probe(key) {
+            Ok(at) => return at,
+            Err(place) => place,
+        };
         let is_new = !self.has_statement(key >> 5);
         if is_new && self.statements >= self.most || self.blocks.len() > BLOCKS_MAX {
             self.make_room((self.statements / ROOM_PART).max(1));

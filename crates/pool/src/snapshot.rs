@@ -24,16 +24,24 @@ pub struct Extent {
 impl Extent {
     /// All there is.
     pub const WHOLE: Self = Self { clients: Clients::All, texts: true };
+    /// All but texts.
+    pub const CLIENTS: Self = Self { clients: Clients::All, texts: false };
     /// Pools and servers, whose number is limited. No client is looked at.
     pub const OUTLINE: Self = Self { clients: Clients::None, texts: false };
     /// Pools and servers, and those of the clients that an operator looks for.
     pub const NOTABLE: Self = Self { clients: Clients::Notable, texts: false };
     /// Pools, servers and texts.
     pub const TEXTS: Self = Self { clients: Clients::None, texts: true };
+
+    /// Returns the least that has all of both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { clients: self.clients.max(other.clients), texts: self.texts || other.texts }
+    }
 }
 
-/// The clients that a snapshot has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The clients that a snapshot has, the fewest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Clients {
     /// None.
     None,
@@ -281,5 +289,18 @@ impl<P: Parts> ServerView<P> {
             secured: self.secured,
             session: turn(self.session),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_has_what_each_of_two_needs() {
+        let both = Extent::NOTABLE.with(Extent::TEXTS);
+        assert_eq!(both, Extent { clients: Clients::Notable, texts: true });
+        assert_eq!(Extent::CLIENTS.with(both), Extent::WHOLE);
+        assert_eq!(Extent::OUTLINE.with(Extent::OUTLINE), Extent::OUTLINE);
     }
 }

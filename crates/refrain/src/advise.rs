@@ -10,6 +10,7 @@ use refrain_pg_wire::frame::HEADER_BYTES;
 use refrain_pg_wire::tag::back;
 use refrain_pg_wire::{Header, startup, write};
 
+use crate::quoted::quoted;
 use crate::source;
 use crate::tls::{BlockingStream, Setup, Store};
 
@@ -137,21 +138,6 @@ impl Advice {
             quoted(text)
         )
     }
-}
-
-/// Returns a string as TOML has it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            other if other.is_control() => quoted.push_str(&format!("\\u{:04x}", other as u32)),
-            other => quoted.push(other),
-        }
-    }
-    quoted + "\""
 }
 
 /// A connection to the admin console.

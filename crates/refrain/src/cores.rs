@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use refrain_config::{Backend, Database, Options};
 use refrain_drive::{Driver, Kernel};
+use refrain_pg::snapshot::StatementView;
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 use refrain_pool::lobby::Lobby;
@@ -101,6 +102,8 @@ pub(crate) trait AnyCores: Send + Sync {
     fn serves(&self, backend: Backend) -> bool;
     /// Returns a snapshot of each core. What is PostgreSQL's alone is empty.
     fn any_snapshots(&self, timeout: Duration, extent: Extent) -> Vec<refrain_pg::Snapshot>;
+    /// Returns the statements of all cores, with their figures.
+    fn statements(&self, timeout: Duration) -> Vec<StatementView>;
     /// Returns the number of cores that answer within this time.
     fn answering(&self, timeout: Duration) -> usize;
     /// Returns the databases of which no host may serve, as far as is known.
@@ -155,6 +158,11 @@ impl<P: Served> AnyCores for Cores<P> {
     fn any_snapshots(&self, timeout: Duration, extent: Extent) -> Vec<refrain_pg::Snapshot> {
         let snapshots = self.snapshots(timeout, extent).into_iter();
         snapshots.map(|one| one.of_another(P::client_view_of, P::server_view_of)).collect()
+    }
+
+    fn statements(&self, timeout: Duration) -> Vec<StatementView> {
+        let cores = self.look(timeout, |engine, _| P::statements_of(engine));
+        P::statements(&self.shared, &cores)
     }
 
     fn answering(&self, timeout: Duration) -> usize {

@@ -17,6 +17,7 @@ use refrain_drive::Address;
 use refrain_echo::Echo;
 use refrain_pg::parts::Pg;
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
+use refrain_pool::Engine;
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::{Extent, Snapshot};
 use rustls::crypto::ring;
@@ -65,6 +66,10 @@ impl Served for Echo {
         let addresses = &general.mysql_listen;
         Places { kind: Kind::Mysql, addresses, socket: None, client_speaks_first: false }
     }
+
+    type Statements = ();
+
+    fn statements_of(_engine: &Engine<Self>) {}
 
     type Helpers = ();
     type Local = Nowhere;

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod quoted;
 mod random;
 mod tls;
 mod inherit;

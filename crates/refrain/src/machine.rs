@@ -48,9 +48,15 @@ impl Machine for ThisMachine {
 }
 
 /// The texts of the files that a configuration was read from: a file is read once, and has the same
-/// text from then on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Texts(Arc<Mutex<HashMap<PathBuf, String>>>);
+/// text from then on. A clone reads for itself.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Mutex<HashMap<PathBuf, String>>);
+
+impl Clone for Texts {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.known().clone()))
+    }
+}
 
 impl Texts {
     fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {

@@ -1,16 +1,85 @@
 //! The protocol of MySQL and MariaDB, as the program serves it.
 
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use refrain_config::{Backend, General, Host};
-use refrain_mysql::parts::{self, My};
-use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
-use refrain_pool::ids::Core;
+use refrain_mysql::CoreStatementsView;
+use refrain_mysql::parts::My;
+use refrain_mysql::views;
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
+use refrain_pool::Engine;
+use refrain_pool::figures::SumOfFigures;
+use refrain_pool::ids::{Core, PoolId};
+use refrain_pool::shared::Shared;
 
 use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
 use crate::served::{LocalServers, Served};
 use crate::tls::{Session, Store};
+
+/// The statements of a pool with one text, over all cores.
+#[derive(Default)]
+struct Merged {
+    id: u64,
+    text: String,
+    bytes: u64,
+    clients: u32,
+    servers: u32,
+    figures: SumOfFigures,
+}
+
+/// A pool's names, and a text as it was sent; `None` for all that is not known.
+type Key = (Arc<str>, Arc<str>, Option<Box<[u8]>>);
+
+/// Returns the statements of these cores. Clients that agree on other capabilities have another
+/// pool, with statements of its own, and count together here.
+fn statements(shared: &Shared<My>, cores: &[CoreStatementsView]) -> Vec<StatementView> {
+    let pools: HashMap<PoolId, _> =
+        shared.pools().into_iter().map(|pool| (pool.id, pool)).collect();
+    let key = |pool: PoolId, text: Option<&[u8]>| {
+        let pool = pools.get(&pool)?;
+        Some((Arc::clone(&pool.database), Arc::clone(&pool.user), text.map(Box::from)))
+    };
+    let mut figures = HashMap::new();
+    cores.iter().for_each(|core| SumOfFigures::add_core(&mut figures, &core.figures));
+    let mut merged: BTreeMap<Key, Merged> = BTreeMap::new();
+    for known in cores.iter().flat_map(CoreStatementsView::known) {
+        let Some(key) = key(known.pool, Some(known.sent)) else { continue };
+        let entry = merged.entry(key).or_insert_with(|| Merged {
+            id: known.id,
+            text: known.shown(),
+            bytes: known.sent.len() as u64,
+            ..Merged::default()
+        });
+        entry.id = entry.id.min(known.id);
+        entry.clients += known.clients;
+        entry.servers += known.servers;
+        if let Some(sum) = figures.remove(&known.id) {
+            entry.figures.add(&sum);
+        }
+    }
+    // What is left is of texts that were not prepared, and of statements that are not known any
+    // more.
+    for sum in figures.into_values() {
+        let Some(key) = key(sum.pool, None) else { continue };
+        let others = || Merged { text: refrain_pg::OTHERS.to_owned(), ..Merged::default() };
+        merged.entry(key).or_insert_with(others).figures.add(&sum);
+    }
+    merged.into_iter().map(view).collect()
+}
+
+fn view(((database, user, _), merged): (Key, Merged)) -> StatementView {
+    let Merged { id, text, bytes, clients, servers, figures } = merged;
+    StatementView {
+        id,
+        bytes,
+        clients,
+        servers,
+        ..StatementView::of_others(&database, &user, &text, figures)
+    }
+}
 
 /// No servers in this process: all are behind sockets.
 pub(crate) struct NoServers;
@@ -39,13 +108,22 @@ impl Served for My {
     type Helpers = ();
     type Local = NoServers;
 
-    fn client_view_of(view: parts::ClientView) -> ClientSessionView {
-        let parts::ClientView { pinned, statements } = view;
+    fn client_view_of(view: views::ClientView) -> ClientSessionView {
+        let views::ClientView { pinned, statements } = view;
         ClientSessionView { pinned, statements, ..ClientSessionView::default() }
     }
-    fn server_view_of(view: parts::ServerView) -> ServerSessionView {
-        let parts::ServerView { statements, statement_bytes } = view;
+    fn server_view_of(view: views::ServerView) -> ServerSessionView {
+        let views::ServerView { statements, statement_bytes } = view;
         ServerSessionView { statements, statement_bytes, ..ServerSessionView::default() }
+    }
+
+    type Statements = CoreStatementsView;
+
+    fn statements_of(engine: &Engine<Self>) -> CoreStatementsView {
+        refrain_mysql::core_statements(engine)
+    }
+    fn statements(shared: &Shared<Self>, cores: &[CoreStatementsView]) -> Vec<StatementView> {
+        statements(shared, cores)
     }
 
     fn local((): &(), _core: Core) -> NoServers {

@@ -156,8 +156,7 @@ fn serve_http(
     console: Sender<Call>,
 ) -> io::Result<()> {
     let (of, reached) = (Arc::clone(state), Arc::clone(state));
-    let address = bound.address;
-    let dashboard = Dashboard { state: Arc::clone(state), pg: pg.clone(), console, address };
+    let dashboard = Dashboard::at(bound.address, Arc::clone(state), pg.clone(), console);
     let text = move |form| metrics::text(form, &of, &pg);
     let obstacles = move || ready::obstacles(&reached);
     http::serve(bound, Arc::clone(state), text, obstacles, move |asked| dashboard.answer(asked))
@@ -212,11 +211,15 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::thread;
+    use std::time::{Duration, Instant};
 
     use refrain_config::Workers;
 
     use super::*;
+    use crate::http::{PageRequest, Written};
+    use crate::inherit::Inherited;
     use crate::source::{From, Overrides};
+    use crate::systemd::Supervising;
 
     fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -321,6 +324,37 @@ mod tests {
         // The child also ends if its log has no reader.
         let mut child = child("chatty");
         assert_eq!(child.wait().unwrap().signal(), ABORTED);
+    }
+
+    /// The answers that a supervisor of the process waits for do not stand behind a look of the
+    /// page that nobody answers.
+    #[test]
+    fn a_look_that_stalls_holds_up_no_other_answer() {
+        let any = Some("127.0.0.1:0".parse().unwrap());
+        let overrides = Overrides { metrics_listen: Some(any), ..Overrides::default() };
+        let source = Source::new(From::parse("postgres://me@127.0.0.1:1/app"), overrides);
+        let mut opened = Opened::open(source.load().unwrap(), Inherited::default()).unwrap();
+        let state = opened.state(&source, None, Vec::new(), Supervising::default());
+        let (go_on, stalls) = mpsc::channel::<()>();
+        let look = move |_: &PageRequest| {
+            let _ = stalls.recv_timeout(Duration::from_secs(60));
+            Written::line(http::OK, "looked\n")
+        };
+        let bound = opened.metrics.take().unwrap();
+        let address = bound.address;
+        http::serve(bound, state, |_| "figures\n".to_owned(), String::new, look).unwrap();
+        let looks = [(); 3].map(|()| thread::spawn(move || get(address, "/")));
+        thread::sleep(Duration::from_millis(100));
+        let begun = Instant::now();
+        for (path, end) in [("/readyz", "ready\n"), ("/metrics", "figures\n"), ("/healthz", "ok\n")]
+        {
+            assert!(get(address, path).ends_with(end), "{path}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30) && !looks[0].is_finished());
+        drop(go_on);
+        for look in looks {
+            assert!(look.join().unwrap().ends_with("looked\n"));
+        }
     }
 
     #[test]

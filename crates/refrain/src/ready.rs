@@ -19,9 +19,8 @@ const TRIES_MAX: usize = 8;
 /// Returns a line for each database that no host may serve. It may take `TRY` for each address of
 /// `TRIES_MAX` databases.
 pub(crate) fn obstacles(state: &State) -> String {
-    let unreachable = state.cores.iter().flat_map(|cores| cores.unreachable());
     let options = state.options();
-    let lines = unreachable.enumerate().filter_map(|(number, database)| {
+    let lines = state.unreachable().into_iter().enumerate().filter_map(|(number, database)| {
         let is_found = number < TRIES_MAX && is_reached(&options.general, &database);
         (!is_found).then(|| {
             let hosts: Vec<_> = database.server.hosts().map(ToString::to_string).collect();

@@ -8,9 +8,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use refrain_config::{Backend, General, Host, Sqlite};
-use refrain_pg::snapshot::{ClientSessionView, ServerSessionView};
+use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
 use refrain_pool::ids::Core;
-use refrain_pool::{Conn, Protocol};
+use refrain_pool::shared::Shared;
+use refrain_pool::{Conn, Engine, Protocol};
 
 use crate::listen::Places;
 use crate::tls::{Session, Store};
@@ -34,6 +35,16 @@ pub(crate) trait Served: Protocol<Answer: Send> {
     fn client_view_of(view: Self::ClientView) -> ClientSessionView;
     /// Returns what the console shows of a server's session.
     fn server_view_of(view: Self::ServerView) -> ServerSessionView;
+
+    /// A core's statements and their figures.
+    type Statements: Send + 'static;
+    /// Looks at a core's statements.
+    fn statements_of(engine: &Engine<Self>) -> Self::Statements;
+    /// Returns what the console shows of the statements of these cores, with their figures.
+    fn statements(shared: &Shared<Self>, cores: &[Self::Statements]) -> Vec<StatementView> {
+        let _ = (shared, cores);
+        Vec::new()
+    }
 
     /// Makes a core's part of the servers in this process.
     fn local(helpers: &Self::Helpers, core: Core) -> Self::Local;

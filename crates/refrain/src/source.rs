@@ -200,12 +200,13 @@ impl Source {
     }
 
     /// Reads the options again from the texts that were kept, and puts values that are set on the
-    /// console in place of those there, and of those of the command line.
+    /// console in place of those there, and of those of the command line. The text of a file that
+    /// was not read before is kept once the caller puts the options into force.
     ///
     /// # Errors
     /// All errors of the values, one a line.
     pub(crate) fn load_with(&self, set: &[Assignment]) -> Result<Loaded, String> {
-        self.load_from(&self.texts, set)
+        self.load_from(&self.texts.clone(), set)
     }
 
     fn load_from(&self, texts: &Texts, set: &[Assignment]) -> Result<Loaded, String> {
@@ -438,6 +439,27 @@ mod tests {
         let told = load().unwrap_err();
         assert!(told.starts_with(&format!("{}: line 2: ", list.display())), "{told}");
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// The file that a refused value names may be mended, and is read again then.
+    #[test]
+    fn a_value_that_is_refused_leaves_no_text_behind() {
+        let list = env::temp_dir().join(format!("refrain-set-{}.txt", std::process::id()));
+        let source =
+            Source::new(From::parse("postgres://localhost/app?pool_size=3"), Overrides::default());
+        source.load().unwrap();
+        let path = list.display().to_string();
+        let set = [Assignment::new("auth_file", &path, &ThisMachine).unwrap()];
+        fs::write(&list, "\"ann\" secret\n").unwrap();
+        assert!(source.load_with(&set).unwrap_err().contains("line 1: "));
+        fs::write(&list, "\"ann\" \"secret\"\n").unwrap();
+        let loaded = source.load_with(&set).unwrap();
+        assert!(loaded.options.secret("ann").is_some());
+        // What is in force stays as it was read.
+        source.keep(&loaded);
+        fs::write(&list, "\"ann\" secret\n").unwrap();
+        assert!(source.load_with(&set).is_ok());
+        fs::remove_file(list).unwrap();
     }
 
     #[test]

@@ -157,6 +157,16 @@ impl State {
         self.cores.iter().map(|cores| cores.clients()).fold(0, u32::wrapping_add)
     }
 
+    /// Returns the databases of which no host may serve, as far as is known.
+    pub(crate) fn unreachable(&self) -> Vec<Database> {
+        self.cores.iter().flat_map(|cores| cores.unreachable()).collect()
+    }
+
+    /// Counts the servers of a database, or of all.
+    pub(crate) fn database_servers(&self, database: Option<&str>) -> u32 {
+        self.cores.iter().map(|cores| cores.database_servers(database)).sum()
+    }
+
     /// Gives a command to every core.
     pub(crate) fn command(&self, command: &Command) {
         self.cores.iter().for_each(|cores| cores.command(command));

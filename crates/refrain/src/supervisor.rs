@@ -251,11 +251,12 @@ impl Supervisor {
         set.retain(|other| other.option() != assignment.option());
         set.push(assignment);
         let (loaded, setup) = self.load_with(&set).map_err(NotSet::Invalid)?;
-        let Loaded { options: new, remarks, .. } = loaded;
-        let changes = old.differences(&new);
+        let changes = old.differences(&loaded.options);
         if let Some(change) = changes.iter().find(|change| change.when == When::Restart) {
             return Err(NotSet::TakesRestart(change.key.clone()));
         }
+        self.source.keep(&loaded);
+        let Loaded { options: new, remarks, .. } = loaded;
         changes.iter().for_each(log_change);
         if old.general.logfile != new.general.logfile {
             open_log(&new);

@@ -101,11 +101,16 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// Returns the reason in a word, or the SQLSTATE.
+    /// Returns the reason in a word, or the SQLSTATE of the server's error. The words of an error
+    /// may have literals of clients in them, and are not kept.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Rule(reason) => reason.name.to_owned(),
-            Self::Server(sqlstate) => String::from_utf8_lossy(sqlstate).into_owned(),
+            Self::Server(sqlstate) => {
+                let is_code = sqlstate.iter().all(u8::is_ascii_alphanumeric);
+                let code = if is_code { String::from_utf8_lossy(sqlstate) } else { "XX000".into() };
+                format!("{code}: the server refused to prepare it")
+            }
             Self::Shape => "shape".to_owned(),
             Self::Interval => "interval".to_owned(),
             Self::Rewritten => "rules".to_owned(),

@@ -162,8 +162,11 @@ pub struct TextVerdict {
     pub could_be_kept: Kept,
     /// Why not, or why that is not known.
     pub reason: String,
-    /// The text that stands for all that differ from it only in literals.
-    pub canonical: String,
+    /// The rule of the cache that applies.
+    pub rule: Option<String>,
+    /// The text that stands for all that differ from it only in literals, unless it would show
+    /// those of clients.
+    pub canonical: Option<String>,
 }
 
 /// A statement of the registry, for `SHOW STATEMENTS`.
@@ -235,7 +238,7 @@ impl StatementView {
     }
 
     /// Makes the view of the statements of a pool that are not known, under these words.
-    pub(crate) fn of_others(
+    pub fn of_others(
         database: &Arc<str>,
         user: &Arc<str>,
         words: &str,

@@ -14,7 +14,7 @@ use crate::state::snapshot::StatementView;
 use crate::statements::statement::Statement;
 
 /// Stands for the text of the statements of a pool that Refrain does not know.
-const OTHERS: &str = "(not prepared)";
+pub const OTHERS: &str = "(not prepared)";
 
 /// A core's part in the views of statements.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use refrain_cache::EntryView;
-use refrain_config::{Options, PoolRule};
+use refrain_config::{Options, PoolCache, PoolRule};
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::comments::without_comments;
@@ -36,16 +36,72 @@ pub fn hba_rules(shared: &Shared) -> Vec<HbaRow> {
     shared.protocol.hba().rows()
 }
 
+/// A text that is judged.
+struct Judged<'a> {
+    seed: &'a Seed,
+    hint: Option<Result<Hint, BadHint<'a>>>,
+    /// The text without its comments.
+    text: Vec<u8>,
+    canonical: Box<[u8]>,
+}
+
+impl<'a> Judged<'a> {
+    fn new(shared: &'a Shared, options: &Options, sent: &'a [u8]) -> Self {
+        let seed = shared.protocol.registry.seed();
+        let hint = hint::hint(sent).filter(|_| options.cache.options.hints);
+        let text = without_comments(sent.trim_ascii(), false).into_owned();
+        let canonical = texts::canonical_of(seed, &text);
+        Self { seed, hint, text, canonical }
+    }
+
+    /// Returns the rule that applies to the text where these rules are, with what its hint says.
+    fn rule_for(&self, cache: &PoolCache, known: Option<&Statement>) -> Option<PoolRule> {
+        let tables = known.map(|statement| statement.relations().reads());
+        let asks = Asks { canonical: &self.canonical, reads: tables.as_deref(), application: None };
+        let applies = |rule: &&PoolRule| Applies::new(self.seed, &rule.rule).hold(&asks);
+        let found = cache.rules.iter().find(applies);
+        match &self.hint {
+            _ if !cache.keeps() => None,
+            Some(Ok(hint)) => Some(rule_of_hint(found, hint.clone())),
+            Some(Err(_)) | None => found.cloned(),
+        }
+    }
+
+    /// Judges the text for a pool, where `known` is what is known of it.
+    fn verdict(
+        &self,
+        options: &Options,
+        pool: &PoolShared,
+        known: Option<&Statement>,
+    ) -> TextVerdict {
+        let changes = pool.protocol.schema_changes();
+        let any = rule_of_hint(None, Hint::default());
+        let (could_be_kept, reason) = kept(&self.text, self.seed, known, pool, Some(&any));
+        let scan = refrain_sql::scan_with(&self.text, false);
+        let read = match known.and_then(|known| known.verdict.known(changes)) {
+            _ if !may_be_read(&scan) => Some(Err(Objection::Kind.reason().text)),
+            verdict => verdict.map(|it| it.map(drop).map_err(|it| it.reason().text)),
+        };
+        let rule = self.rule_for(&options.cache.of(&pool.database, &pool.user), known);
+        TextVerdict {
+            database: pool.database.clone(),
+            user: pool.user.clone(),
+            read,
+            could_be_kept,
+            reason,
+            rule: rule.map(|rule| rule.name),
+            canonical: Some(String::from_utf8_lossy(&self.canonical).into_owned()),
+        }
+    }
+}
+
 /// Returns the cache's verdict on a text for each pool that has rules: whether replies to it are
 /// kept, and why not.
 ///
 /// Nothing is asked of a server: what depends on the catalog is known once clients have run the
 /// text.
 pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<CacheVerdict> {
-    let seed = shared.protocol.registry.seed();
-    let hint = hint::hint(text.as_bytes()).filter(|_| options.cache.options.hints);
-    let text = without_comments(text.trim().as_bytes(), false);
-    let canonical = texts::canonical_of(seed, &text);
+    let judged = Judged::new(shared, options, text.as_bytes());
     let mut pools = caching(shared);
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
     let verdict = |pool: &Arc<PoolShared>| {
@@ -53,22 +109,16 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
         if !cache.keeps() {
             return None;
         }
-        let known = known(shared, pool, &canonical);
-        let tables = known.as_ref().map(|statement| statement.relations().reads());
-        let asks = Asks { canonical: &canonical, reads: tables.as_deref(), application: None };
-        let applies = |rule: &&PoolRule| Applies::new(seed, &rule.rule).hold(&asks);
-        let found = cache.rules.iter().find(applies);
-        let found = match &hint {
-            Some(Ok(hint)) => Some(rule_of_hint(found, hint.clone())),
-            Some(Err(_)) | None => found.cloned(),
-        };
-        let (kept, reason) = match &hint {
+        let known = known(shared, pool, &judged.canonical);
+        let found = judged.rule_for(&cache, known.as_ref());
+        let (kept, reason) = match &judged.hint {
             Some(Err(BadHint(word))) if found.is_none() => {
                 let word = String::from_utf8_lossy(word);
                 (Kept::No, format!("hint: the word \"{word}\" is not understood"))
             }
-            _ => kept(&text, seed, known.as_ref(), pool, found.as_ref()),
+            _ => kept(&judged.text, judged.seed, known.as_ref(), pool, found.as_ref()),
         };
+        let tables = known.as_ref().map(|statement| statement.relations().reads());
         let tables = tables.iter().flat_map(|tables| tables.iter());
         Some(CacheVerdict {
             database: pool.database.clone(),
@@ -83,35 +133,40 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
 }
 
 /// Returns for pools of PostgreSQL's protocol what is known of a text: whether it is a read, and
-/// whether a rule of the cache would keep its replies. `only` is the database and the user of the
-/// pool; without it, the first pools by their names are looked at.
-pub fn judge(shared: &Shared, text: &str, only: Option<(&str, &str)>) -> Vec<TextVerdict> {
-    let seed = shared.protocol.registry.seed();
-    let text = without_comments(text.trim().as_bytes(), false);
-    let canonical = texts::canonical_of(seed, &text);
-    let any = rule_of_hint(None, Hint::default());
-    let verdict = |pool: &Arc<PoolShared>| {
-        let known = known(shared, pool, &canonical);
-        let changes = pool.protocol.schema_changes();
-        let could = kept(&text, seed, known.as_ref(), pool, Some(&any));
-        let scan = refrain_sql::scan_with(&text, false);
-        let read = match known.as_ref().and_then(|known| known.verdict.known(changes)) {
-            _ if !may_be_read(&scan) => Some(Err(Objection::Kind.reason().text)),
-            verdict => verdict.map(|it| it.map(drop).map_err(|it| it.reason().text)),
-        };
-        TextVerdict {
-            database: pool.database.clone(),
-            user: pool.user.clone(),
-            read,
-            could_be_kept: could.0,
-            reason: could.1,
-            canonical: String::from_utf8_lossy(&canonical).into_owned(),
-        }
-    };
+/// whether a rule of the cache keeps its replies, or would. `only` is the database and the user of
+/// the pool; without it, the first pools by their names are looked at.
+pub fn judge(
+    shared: &Shared,
+    options: &Options,
+    text: &str,
+    only: Option<(&str, &str)>,
+) -> Vec<TextVerdict> {
+    let judged = Judged::new(shared, options, text.as_bytes());
     let mut pools = caching(shared);
     pools.retain(|it| only.is_none_or(|name| name == (&*it.database, &*it.user)));
     pools.sort_by_key(|pool| (pool.database.clone(), pool.user.clone()));
+    let verdict = |pool: &Arc<PoolShared>| {
+        let known = known(shared, pool, &judged.canonical);
+        judged.verdict(options, pool, known.as_ref())
+    };
     pools.iter().take(JUDGED_MAX).map(verdict).collect()
+}
+
+/// Returns the same for the statement of this number, in its pool. Of a text whose literals cannot
+/// be told, the rule would show those.
+pub fn judge_statement(shared: &Shared, options: &Options, id: u64) -> Option<TextVerdict> {
+    let mut found = None;
+    shared.protocol.registry.for_each(|statement| {
+        if statement.id == id {
+            found = Some(statement.clone());
+        }
+    });
+    let statement = found?;
+    let pool = caching(shared).into_iter().find(|pool| pool.id == statement.pool)?;
+    let judged = Judged::new(shared, options, statement.text());
+    let verdict = judged.verdict(options, &pool, Some(&statement));
+    let shown = texts::without_literals(statement.text());
+    Some(TextVerdict { canonical: verdict.canonical.filter(|it| *it == shown), ..verdict })
 }
 
 /// Returns the pools whose replies can be kept: those that are not for replication.

@@ -72,21 +72,23 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds the counts of a pool.
-    pub(super) fn add(&mut self, counters: &Counters) {
+    /// Takes the counts out of counters.
+    pub(super) fn of(counters: &Counters) -> Self {
         let Counters { pool, protocol, .. } = counters;
-        self.xacts += pool.xacts;
-        self.queries += pool.queries;
-        self.query_us += counters.query_time.sum_us;
-        self.assignments += pool.server_assignments;
-        self.wait_us += counters.wait_time.sum_us;
-        self.cache_hits += protocol.cache_hits;
-        self.cache_misses += protocol.cache_misses;
-        self.autoprepared += protocol.auto_hits + protocol.auto_unnamed;
-        self.shared += pool.requests_shared;
-        self.server_errors += pool.server_errors;
-        self.client_login_failures += pool.client_login_failures;
-        self.server_login_failures += pool.server_login_failures;
+        Self {
+            xacts: pool.xacts,
+            queries: pool.queries,
+            query_us: counters.query_time.sum_us,
+            assignments: pool.server_assignments,
+            wait_us: counters.wait_time.sum_us,
+            cache_hits: protocol.cache_hits,
+            cache_misses: protocol.cache_misses,
+            autoprepared: protocol.auto_hits + protocol.auto_unnamed,
+            shared: pool.requests_shared,
+            server_errors: pool.server_errors,
+            client_login_failures: pool.client_login_failures,
+            server_login_failures: pool.server_login_failures,
+        }
     }
 
     /// Returns what has been counted since.

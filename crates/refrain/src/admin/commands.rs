@@ -6,6 +6,7 @@ use refrain_config::{Database, nearest};
 use refrain_pg::console::split;
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
+use refrain_pool::snapshot::Extent;
 
 use super::asked::{Answer, Asked, Outcome, done};
 use super::pg::{autoprepare, cache};
@@ -292,7 +293,7 @@ fn kill_client(desk: &mut Desk, asked: &Asked<'_>, arguments: &[Word]) -> Answer
     let [id] = arguments else { return Err(Refusal::syntax(asked.query)) };
     let serial = id.text.parse().map(ClientSerial);
     let serial = serial.map_err(|_| Refusal::new("22P02", "a client's id is a whole number"))?;
-    if !desk.view().clients().any(|(_, client)| client.serial == serial) {
+    if !desk.view_of(Extent::CLIENTS).clients().any(|(_, client)| client.serial == serial) {
         return Err(Refusal::new("02000", "client not found"));
     }
     desk.state.command(&Command::KillClient(serial));

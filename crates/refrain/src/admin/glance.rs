@@ -1,7 +1,7 @@
 //! Answers the dashboard: the tables of one moment, by a look at as little of each core as they
 //! need.
 
-use refrain_pool::snapshot::{Clients, Extent};
+use refrain_pool::snapshot::Extent;
 use refrain_sql::literals::without_literals;
 
 use super::Desk;
@@ -52,23 +52,13 @@ fn is_shown_as(query: &str, text: &str) -> bool {
     shown_text(query) == text
 }
 
-/// Returns the least that has all of both.
-fn both(one: Extent, other: Extent) -> Extent {
-    let clients = match (one.clients, other.clients) {
-        (Clients::All, _) | (_, Clients::All) => Clients::All,
-        (Clients::Notable, _) | (_, Clients::Notable) => Clients::Notable,
-        (Clients::None, Clients::None) => Clients::None,
-    };
-    Extent { clients, texts: one.texts || other.texts }
-}
-
 /// Answers the dashboard.
 pub(super) fn answer(desk: &Desk, glance: Glance) {
-    let view = |extent| View::of(&desk.state, &desk.pg, &desk.averages, extent);
+    let view = |extent| desk.view_of(extent);
     let tables = match glance.at {
         Sight::Listings(names) => {
             let extents = SHOWN.iter().filter(|(name, _)| names.contains(name));
-            let view = view(extents.fold(Extent::OUTLINE, |all, (_, one)| both(all, *one)));
+            let view = view(extents.fold(Extent::OUTLINE, |all, (_, one)| all.with(*one)));
             names.iter().map(|name| listing(&view, name)).collect()
         }
         Sight::Text(text) => vec![why::of_text(&view(Extent::OUTLINE), &text)],
@@ -104,12 +94,5 @@ mod tests {
         assert_eq!(shown.chars().count(), TEXT_MAX + 1);
         assert!(is_shown_as(&long, &shown) && is_shown_as("select 'ann'", "select ''"));
         assert!(!is_shown_as("select 'ann'", &shown) && !is_shown_as("select 1", "select ''"));
-    }
-
-    #[test]
-    fn a_look_has_what_each_listing_needs() {
-        assert_eq!(both(Extent::NOTABLE, Extent::TEXTS).clients, Clients::Notable);
-        assert!(both(Extent::NOTABLE, Extent::TEXTS).texts);
-        assert_eq!(both(Extent::OUTLINE, Extent::OUTLINE), Extent::OUTLINE);
     }
 }

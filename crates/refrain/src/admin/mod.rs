@@ -74,8 +74,7 @@ impl Wait {
     /// way from core to core.
     fn is_over(&self, state: &State, snapshots: &[Snapshot]) -> bool {
         if self.is_pause() {
-            let database = self.database.as_deref();
-            return state.cores.iter().all(|cores| cores.database_servers(database) == 0);
+            return state.database_servers(self.database.as_deref()) == 0;
         }
         let named = |server: &&ServerView| match &self.database {
             Some(database) => server.database == *database,
@@ -157,7 +156,7 @@ impl Desk {
 
     /// Begins a period of statistics, and logs those of the one that is over.
     fn end_period(&mut self) {
-        let view = View::of(&self.state, &self.pg, &self.averages, Extent::OUTLINE);
+        let view = self.view_of(Extent::OUTLINE);
         let (now, totals, sums) = (view.now, view.totals(), view.sums());
         if view.options.general.log_stats {
             tracing::info!(cause = "stats", "{}", self.averages.words(now, &totals));
@@ -176,7 +175,11 @@ impl Desk {
     }
 
     fn view(&self) -> View<'_> {
-        View::new(&self.state, &self.pg, &self.averages)
+        self.view_of(Extent::WHOLE)
+    }
+
+    fn view_of(&self, extent: Extent) -> View<'_> {
+        View::of(&self.state, &self.pg, &self.averages, extent)
     }
 
     /// Replies to the clients whose wait is over.
@@ -184,7 +187,7 @@ impl Desk {
         if self.waiting.is_empty() {
             return;
         }
-        let snapshots = self.pg.snapshots(SNAPSHOT_TIMEOUT, Extent::WHOLE);
+        let snapshots = self.pg.snapshots(SNAPSHOT_TIMEOUT, Extent::CLIENTS);
         let paused = self.state.is_paused();
         self.give_up(|wait| wait.is_pause_of_all() && !paused);
         let over = |waiting: &mut Waiting| {

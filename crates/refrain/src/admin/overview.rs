@@ -4,7 +4,7 @@
 //! None of them looks at clients one by one, so what a core does for them does not grow with the
 //! number of its clients.
 
-use refrain_pg::Counters;
+use refrain_config::Database;
 use refrain_pool::snapshot::ServerViewState;
 use refrain_pool::stats::Histogram;
 
@@ -16,7 +16,7 @@ use super::view::{Pool, View};
 pub(super) const OVERVIEW: Listing<Pair> = Listing {
     columns: &[text("key", |row| row.name.clone()), text("value", |row| row.value.clone())],
     rows: |view| {
-        let counters = over_all(view);
+        let counters = view.counters();
         let rows = program(view).into_iter().chain(now(view)).chain(saved(view));
         let counts = counters.rows().map(|(name, value)| Pair::new(name, value));
         let sums = [
@@ -27,16 +27,6 @@ pub(super) const OVERVIEW: Listing<Pair> = Listing {
         rows.chain(counts).chain(sums).collect()
     },
 };
-
-/// Returns the counters of all pools, added up, with those of forgotten pools.
-fn over_all(view: &View<'_>) -> Counters {
-    let mut all = Counters::default();
-    for core in &view.snapshots {
-        core.pools.iter().for_each(|pool| all.add(&pool.counters));
-        all.add(&core.forgotten);
-    }
-    all
-}
 
 fn program(view: &View<'_>) -> Vec<Pair> {
     let state = view.state;
@@ -108,7 +98,7 @@ pub(super) const TIMES: Listing<Bucket> = Listing {
         bigint("count", |row| row.count),
     ],
     rows: |view| {
-        let all = over_all(view);
+        let all = view.counters();
         let kinds: [(&str, &Histogram); 4] = [
             ("transaction", &all.xact_time),
             ("query", &all.query_time),
@@ -143,28 +133,26 @@ pub(super) const WAITS: Listing<PoolQueue> = Listing {
         text("advice", |row| row.advice.to_owned()),
     ],
     rows: |view| {
-        let waits = view.pools().into_iter().filter(|pool| pool.sum.waiting > 0);
-        let mut queues: Vec<_> = waits.map(|pool| queue(view, pool)).collect();
+        let waits: Vec<_> = view.pools().into_iter().filter(|pool| pool.sum.waiting > 0).collect();
+        let lost = if waits.is_empty() { Vec::new() } else { view.state.unreachable() };
+        let queue = |pool: Pool| {
+            let (reason, advice) = reason(view, &lost, &pool);
+            PoolQueue { pool, reason, advice }
+        };
+        let mut queues: Vec<_> = waits.into_iter().map(queue).collect();
         queues.sort_by_key(|queue| std::cmp::Reverse(queue.pool.sum.max_wait_us));
         queues
     },
 };
 
-fn queue(view: &View<'_>, pool: Pool) -> PoolQueue {
-    let (reason, advice) = reason(view, &pool);
-    PoolQueue { pool, reason, advice }
-}
-
-fn reason(view: &View<'_>, pool: &Pool) -> (String, &'static str) {
+/// Returns for what the clients of a pool wait, and what would help. The databases of which no host
+/// may serve are `lost`.
+fn reason(view: &View<'_>, lost: &[Database], pool: &Pool) -> (String, &'static str) {
     let database = &*pool.sum.database;
-    let is_lost = || {
-        let lost = view.state.cores.iter().flat_map(|cores| cores.unreachable());
-        pool.servers(ServerViewState::Idle) == 0 && lost.into_iter().any(|it| *it.name == *database)
-    };
-    let entry = view.options.database(database);
-    let of_database = || view.servers().filter(|(_, it)| *it.database == *database).count();
-    let most = entry.and_then(|entry| entry.max_connections);
-    let is_full = || most.is_some_and(|most| of_database() >= most as usize);
+    let is_lost =
+        || pool.servers(ServerViewState::Idle) == 0 && lost.iter().any(|it| *it.name == *database);
+    let most = view.options.database(database).and_then(|entry| entry.max_connections);
+    let is_full = || most.is_some_and(|most| view.state.database_servers(Some(database)) >= most);
     if pool.sum.paused || view.state.is_paused() {
         ("the database is paused".to_owned(), "RESUME on the console")
     } else if pool.is_at_limit() && pool.all_servers() > 0 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain_config::Options;
-use refrain_pg::{ClientView, PoolView, ServerView, Snapshot};
+use refrain_pg::{ClientView, Counters, PoolView, ServerView, Snapshot};
 use refrain_pool::Now;
 use refrain_pool::ids::Core;
 use refrain_pool::snapshot::{ClientViewState, Extent, ServerViewState};
@@ -67,11 +67,6 @@ impl Pool {
 }
 
 impl<'a> View<'a> {
-    /// Takes a snapshot of the whole of every core.
-    pub(super) fn new(state: &'a State, pg: &'a PgState, averages: &'a Averages) -> Self {
-        Self::of(state, pg, averages, Extent::WHOLE)
-    }
-
     /// Takes a snapshot of a part of every core.
     pub(super) fn of(
         state: &'a State,
@@ -127,13 +122,19 @@ impl<'a> View<'a> {
         totals
     }
 
+    /// Returns the counters of all pools, added up, with those of forgotten pools.
+    pub(super) fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for core in &self.snapshots {
+            core.pools.iter().for_each(|pool| all.add(&pool.counters));
+            all.add(&core.forgotten);
+        }
+        all
+    }
+
     /// Returns what has been counted over all pools.
     pub(super) fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        let pools = self.snapshots.iter().flat_map(|core| &core.pools);
-        pools.for_each(|pool| sums.add(&pool.counters));
-        self.snapshots.iter().for_each(|core| sums.add(&core.forgotten));
-        sums
+        Sums::of(&self.counters())
     }
 
     /// Returns how long ago a moment was, in microseconds.

@@ -3,20 +3,32 @@
 //! At an address of this machine alone, everybody on this machine may, as they may see the metrics.
 //! A page of another site in somebody's browser must not: its requests can get here under a name
 //! that its owner lets lead to this machine, so the name in `Host` has to be one of this machine's.
-//! At any other address, a user of the console logs in with each request (RFC 7617).
+//! At any other address, a user of the console logs in with each request (RFC 7617), and who sends
+//! a wrong password has to wait ([`Attempts`]).
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use refrain_pool::event::{Level, News, Note};
 
+use super::attempts::Attempts;
 use crate::http::PageRequest;
+use crate::log;
 use crate::pg::PgState;
 
 pub(super) const WRONG_HOST: &str =
     "this address is served to localhost alone: no login protects it (docs/dashboard.md)\n";
 pub(super) const NO_LOGIN: &str =
     "log in as a user of admin_users or stats_users, with a password (docs/dashboard.md)\n";
+
+pub(super) const TOO_OFTEN: &str =
+    "wrong logins have come from this address: wait, and try again (docs/dashboard.md)\n";
+
+/// Most characters of a user's name in the log.
+const NAME_MAX: usize = 64;
 
 /// Why a request is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +37,53 @@ pub(super) enum Denied {
     Host,
     /// There is no login, or it is not right.
     Login,
+    /// There were wrong logins from the same address, which has to wait for this long.
+    Wait(Duration),
 }
 
 /// Checks a request at an address.
 ///
 /// # Errors
 /// Why the request is denied.
-pub(super) fn check(asked: &PageRequest, address: SocketAddr, pg: &PgState) -> Result<(), Denied> {
+pub(super) fn check(
+    asked: &PageRequest,
+    address: SocketAddr,
+    pg: &PgState,
+    attempts: &RefCell<Attempts>,
+) -> Result<(), Denied> {
     if address.ip().is_loopback() {
         let is_own = asked.host.as_deref().is_some_and(|host| is_own(host, address.ip()));
         return is_own.then_some(()).ok_or(Denied::Host);
     }
+    // A browser asks without a login first.
     let login = asked.authorization.as_deref().and_then(login);
-    let shared = &pg.cores.shared;
-    let may = login.is_some_and(|(user, password)| refrain_pg::may_look(shared, &user, &password));
-    may.then_some(()).ok_or(Denied::Login)
+    let (user, password) = login.ok_or(Denied::Login)?;
+    if let Some(left) = attempts.borrow().wait(asked.peer, Instant::now()) {
+        return Err(Denied::Wait(left));
+    }
+    if refrain_pg::may_look(&pg.cores.shared, &user, &password) {
+        return Ok(());
+    }
+    let pause = attempts.borrow_mut().note(asked.peer, Instant::now());
+    note_wrong(&user, asked.peer, pause);
+    Err(Denied::Login)
+}
+
+/// Logs a wrong login. The user is one that somebody names, so it is no reason for a line of its
+/// own.
+fn note_wrong(user: &str, peer: IpAddr, pause: Duration) {
+    let user: String = user.chars().take(NAME_MAX).collect();
+    log::note(&Note {
+        level: Level::Warn,
+        cause: News::DashboardLogin.key(),
+        code: None,
+        client: None,
+        peer: Some(peer.to_string()),
+        database: None,
+        user: None,
+        server: None,
+        detail: format!("user {user:?} from {peer}, which has to wait {} s", pause.as_secs()),
+    });
 }
 
 /// Whether the host of a request is this machine, whatever the port: another program may forward

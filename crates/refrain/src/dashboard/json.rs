@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::query::RowsWanted;
 use crate::admin::shown_text;
 use crate::console::{Heading, Kind, Table};
+use crate::quoted::quote;
 
 /// The version of the form. It rises if something goes, or means something else.
 const VERSION: u32 = 1;
@@ -20,7 +21,7 @@ pub(super) fn listings(choices: &[RowsWanted], tables: &[Table]) -> String {
         if place > 0 {
             out.push(',');
         }
-        string(&mut out, choice.listing);
+        quote(&mut out, choice.listing);
         out.push(':');
         listing(&mut out, choice, table);
     }
@@ -43,7 +44,7 @@ pub(super) fn reasons(tables: &[Table]) -> String {
 /// Writes why a request is refused.
 pub(super) fn error(why: &str) -> String {
     let mut out = format!("{{\"version\":{VERSION},\"error\":");
-    string(&mut out, why);
+    quote(&mut out, why);
     out + "}\n"
 }
 
@@ -55,9 +56,8 @@ fn listing(out: &mut String, choice: &RowsWanted, table: &Table) {
     let mut rows: Vec<&Row> = all.iter().filter(|row| has(row, &choice.find)).collect();
     let named = |heading: &Heading| choice.sort.as_deref() == Some(&*heading.name);
     if let Some(place) = table.columns.iter().position(named) {
-        let of = |row: &&Row| row.get(place).cloned().flatten();
         rows.sort_by(|a, b| {
-            let order = compare(of(a).as_deref(), of(b).as_deref());
+            let order = compare(&sort_key(a, place), &sort_key(b, place));
             if choice.descending { order.reverse() } else { order }
         });
     }
@@ -88,34 +88,29 @@ fn has(row: &Row, find: &str) -> bool {
     find.is_empty() || row.iter().flatten().any(|value| value.to_lowercase().contains(find))
 }
 
-/// Compares values: numbers by size, before other texts; what is absent stands first.
-fn compare(one: Option<&str>, other: Option<&str>) -> Ordering {
-    let number = |value: Option<&str>| value.and_then(|value| value.parse::<f64>().ok());
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => one.total_cmp(&other),
-        (Some(_), None) => {
-            if other.is_some() {
-                Ordering::Less
-            } else {
-                Ordering::Greater
-            }
-        }
-        (None, Some(_)) => {
-            if one.is_some() {
-                Ordering::Greater
-            } else {
-                Ordering::Less
-            }
-        }
-        (None, None) => one.cmp(&other),
+/// A value as rows are sorted by it: what is absent stands first, then numbers by their size, then
+/// texts.
+type SortKey<'a> = (u8, f64, &'a str);
+
+fn sort_key(row: &Row, place: usize) -> SortKey<'_> {
+    let value = row.get(place).and_then(|value| value.as_deref());
+    let number = |text: &str| Some(text).filter(|it| is_json_number(it))?.parse().ok();
+    match (value, value.and_then(number)) {
+        (None, _) => (0, 0.0, ""),
+        (Some(_), Some(number)) => (1, number, ""),
+        (Some(text), None) => (2, 0.0, text),
     }
+}
+
+fn compare(one: &SortKey<'_>, other: &SortKey<'_>) -> Ordering {
+    one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(other.2))
 }
 
 fn rows_of(out: &mut String, table: &Table, found: usize, offset: usize, rows: &[&Row]) {
     out.push_str("{\"columns\":[");
     for (place, Heading { name, kind }) in table.columns.iter().enumerate() {
         out.push_str(if place > 0 { ",{\"name\":" } else { "{\"name\":" });
-        string(out, name);
+        quote(out, name);
         let kind = if is_number(*kind) { "number" } else { "text" };
         // Writing to a `String` does not fail.
         let _ = write!(out, ",\"type\":\"{kind}\"}}");
@@ -138,7 +133,7 @@ fn value(out: &mut String, heading: &Heading, value: Option<&str>) {
     match value {
         None => out.push_str("null"),
         Some(number) if is_number(heading.kind) && is_json_number(number) => out.push_str(number),
-        Some(text) => string(out, text),
+        Some(text) => quote(out, text),
     }
 }
 
@@ -152,22 +147,6 @@ fn is_json_number(text: &str) -> bool {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
-}
-
-fn string(out: &mut String, text: &str) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => out.extend(['\\', character]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            other if other.is_control() => {
-                let _ = write!(out, "\\u{:04x}", other as u32);
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]
@@ -220,6 +199,17 @@ mod tests {
             first(RowsWanted { find: "TABLE".to_lowercase(), ..RowsWanted::new("pools") }),
             "8,"
         );
+    }
+
+    #[test]
+    fn only_what_is_written_as_a_number_is_sorted_as_one() {
+        let texts = ["-2", "0.5", "10", "007", "1e3", "ann", "inf", "nan"];
+        let texts = texts.map(|text| Some(text.to_owned()));
+        let sorted: Row = [None].into_iter().chain(texts).collect();
+        let order = |a, b| compare(&sort_key(&sorted, a), &sort_key(&sorted, b));
+        for place in 1..sorted.len() {
+            assert_eq!(order(place - 1, place), Ordering::Less, "{sorted:?} at {place}");
+        }
     }
 
     #[test]

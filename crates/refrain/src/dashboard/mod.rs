@@ -8,8 +8,10 @@
 
 mod query;
 mod json;
+mod attempts;
 mod access;
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -17,9 +19,10 @@ use std::time::{Duration, Instant};
 
 use crate::console::{Call, Glance, Sight, Table};
 use crate::dashboard::access::Denied;
+use crate::dashboard::attempts::Attempts;
 use crate::dashboard::query::Query;
 use crate::http::{
-    BAD, FORBIDDEN, LOGIN_NEEDED, OK, PageRequest, Status, UNAVAILABLE, UNKNOWN, Written,
+    BAD, FORBIDDEN, LOGIN_NEEDED, OK, PageRequest, Status, TOO_MANY, UNAVAILABLE, UNKNOWN, Written,
     compressed,
 };
 use crate::pg::PgState;
@@ -41,23 +44,40 @@ const COMPRESSED_MIN: usize = 1024;
 
 /// The parts of the program that the dashboard shows.
 pub(crate) struct Dashboard {
-    pub(crate) state: Arc<State>,
-    pub(crate) pg: PgState,
-    pub(crate) console: Sender<Call>,
+    state: Arc<State>,
+    pg: PgState,
+    console: Sender<Call>,
     /// The address at which it is served.
-    pub(crate) address: SocketAddr,
+    address: SocketAddr,
+    /// The addresses that wrong logins have come from.
+    attempts: RefCell<Attempts>,
 }
 
 impl Dashboard {
+    /// Makes the dashboard that is served at an address.
+    pub(crate) fn at(
+        address: SocketAddr,
+        state: Arc<State>,
+        pg: PgState,
+        console: Sender<Call>,
+    ) -> Self {
+        Self { state, pg, console, address, attempts: RefCell::default() }
+    }
+
     /// Answers a request.
     pub(crate) fn answer(&self, asked: &PageRequest) -> Written {
         if !self.state.options().general.dashboard {
             return Written::line(UNKNOWN, "the dashboard is off; try /metrics\n");
         }
-        match access::check(asked, self.address, &self.pg) {
+        match access::check(asked, self.address, &self.pg, &self.attempts) {
             Ok(()) => self.part(asked),
             Err(Denied::Host) => Written::line(FORBIDDEN, access::WRONG_HOST),
             Err(Denied::Login) => Written::line(LOGIN_NEEDED, access::NO_LOGIN),
+            Err(Denied::Wait(left)) => {
+                let mut told = Written::line(TOO_MANY, access::TOO_OFTEN);
+                told.headers += &format!("Retry-After: {}\r\n", left.as_secs() + 1);
+                told
+            }
         }
     }
 

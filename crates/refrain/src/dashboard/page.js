@@ -379,7 +379,9 @@ function keyOf(of) {
 
 function statementCell(name, value, of) {
   if (name !== "text" && name !== "template") return null;
-  if (statements.kind === "stmt_cache_texts") return element("span", { className: "sql" }, value);
+  // The row of the statements that are not known has no number, and no reasons.
+  const unknown = statements.kind === "statements" && of("id") === 0;
+  if (unknown || statements.kind === "stmt_cache_texts") return element("span", { className: "sql" }, value);
   const key = keyOf(of);
   const button = element("button", { type: "button", className: "sql", onclick: () => why(key, value) }, value);
   button.dataset.row = key;

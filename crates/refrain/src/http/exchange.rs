@@ -3,6 +3,7 @@
 //! A connection serves one exchange: callers ask once in a few seconds, and no caller can hold a
 //! connection that is closed after each answer. A body of a request is ignored.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use httparse::{EMPTY_HEADER, Error};
@@ -31,8 +32,8 @@ pub(super) enum Wanted {
 /// The state of an exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// The request is incomplete.
-    Asking(Vec<u8>),
+    /// The request of a caller at this address is incomplete.
+    Asking(IpAddr, Vec<u8>),
     /// The request is complete and waits for its answer.
     Asked { wanted: Wanted, with_body: bool },
     /// The answer is being sent.
@@ -50,15 +51,15 @@ pub(super) struct Answer {
 }
 
 impl Exchange {
-    pub(super) fn new() -> Self {
-        Self::Asking(Vec::new())
+    pub(super) fn new(peer: IpAddr) -> Self {
+        Self::Asking(peer, Vec::new())
     }
 
     /// Adds received bytes to the request.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        if let Self::Asking(head) = self {
+        if let Self::Asking(peer, head) = self {
             head.extend_from_slice(bytes);
-            if let Some(next) = read(head) {
+            if let Some(next) = read(head, *peer) {
                 *self = next;
             }
         }
@@ -135,11 +136,12 @@ pub(crate) const LOGIN_NEEDED: Status = Status {
 };
 pub(crate) const FORBIDDEN: Status = status("403 Forbidden");
 pub(crate) const UNKNOWN: Status = status("404 Not Found");
+pub(crate) const TOO_MANY: Status = status("429 Too Many Requests");
 const NOT_ALLOWED: Status = Status { line: "405 Method Not Allowed", more: "Allow: GET, HEAD\r\n" };
 const TOO_LONG: Status = status("431 Request Header Fields Too Large");
 
 /// Reads the request: returns what follows from it, or `None` while it is incomplete.
-fn read(head: &[u8]) -> Option<Exchange> {
+fn read(head: &[u8], peer: IpAddr) -> Option<Exchange> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let refused = |status, why: &str, with_body| {
@@ -164,7 +166,7 @@ fn read(head: &[u8]) -> Option<Exchange> {
         Some("/metrics") => Wanted::Metrics(Form::of(request.headers)),
         Some("/healthz") => Wanted::Health,
         Some("/readyz") => Wanted::Readiness,
-        _ => match PageRequest::of(target, request.headers) {
+        _ => match PageRequest::of(target, request.headers, peer) {
             Some(asked) => Wanted::Dashboard(Arc::new(asked)),
             None => return refused(UNKNOWN, "try /, /metrics, /healthz or /readyz\n", with_body),
         },
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     fn asked(request: &str) -> Exchange {
-        let mut exchange = Exchange::new();
+        let mut exchange = Exchange::new([127, 0, 0, 1].into());
         exchange.take(request.as_bytes());
         exchange
     }
@@ -198,7 +200,7 @@ mod tests {
         let request = "GET /metrics?x=y HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n";
         for cut in 1..request.len() {
             let mut exchange = asked(&request[..cut]);
-            assert!(matches!(exchange, Exchange::Asking(_)), "{cut}: {exchange:?}");
+            assert!(matches!(exchange, Exchange::Asking(..)), "{cut}: {exchange:?}");
             exchange.take(&request.as_bytes()[cut..]);
             assert!(
                 matches!(exchange, Exchange::Asked { wanted: Wanted::Metrics(_), with_body: true }),

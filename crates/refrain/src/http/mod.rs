@@ -1,16 +1,17 @@
 //! The HTTP server: `/metrics` for Prometheus, `/healthz` and `/readyz` for load balancers and
 //! orchestrators, and the dashboard for people.
 //!
-//! One thread has all connections and never waits for one of them. A second thread writes the
-//! metrics, one text for all callers that asked in the meantime, and in the same way the parts of
-//! the dashboard, and whether the databases can be reached. Neither starts a thread, and neither
-//! relies on a resource that the system may refuse: a panic here would end the process, and with it
-//! all clients.
+//! One thread has all connections and never waits for one of them. The metrics, whether the
+//! databases can be reached, and the parts of the dashboard are written by a thread each
+//! ([`clerk`]), one text for all callers that asked for it in the meantime. So a look of the
+//! dashboard that takes long holds up looks alone. None of them starts a thread, and none relies on
+//! a resource that the system may refuse: a panic here would end the process, and with it all
+//! clients.
 //!
 //! Always true, whatever a caller sends or does not read: there are at most [`CALLERS_MAX`]
 //! connections, and a new one takes the place of the oldest; a request has a maximum length
-//! ([`exchange`]) and a maximum time, and its answer a maximum time; at most [`TEXTS_MAX`] texts of
-//! metrics are being sent. So a health check is answered while other callers send nothing, never
+//! ([`exchange`]) and a maximum time, and its answer a maximum time; a limited number of texts are
+//! being sent. So a health check is answered while other callers send nothing, never
 //! end, or do not read. If the process has no file descriptor left, a caller gets one of a few that
 //! are kept for this ([`SPARES`]).
 //!
@@ -20,13 +21,13 @@
 mod form;
 mod page_request;
 mod exchange;
+mod clerk;
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,17 +41,17 @@ use crate::inherit::{Held, Inherited, Kind};
 use crate::listen;
 use crate::state::State;
 
-pub(crate) use exchange::{BAD, FORBIDDEN, LOGIN_NEEDED, OK, Status, UNAVAILABLE, UNKNOWN};
+pub(crate) use exchange::{
+    BAD, FORBIDDEN, LOGIN_NEEDED, OK, Status, TOO_MANY, UNAVAILABLE, UNKNOWN,
+};
 pub(crate) use form::Form;
 pub(crate) use page_request::PageRequest;
 
+use clerk::Clerk;
 use exchange::{Exchange, Wanted};
 
 /// Maximum number of connections.
 const CALLERS_MAX: usize = 64;
-/// Maximum number of texts of metrics that are being sent. With thousands of pools one text has
-/// megabytes.
-const TEXTS_MAX: usize = 4;
 /// File descriptors kept for connections.
 const SPARES: usize = 4;
 /// Connections accepted before the open ones are served again.
@@ -146,41 +147,52 @@ pub(crate) fn serve(
     let (bell, rope) = UnixStream::pair()?;
     bell.set_nonblocking(true)?;
     rope.set_nonblocking(true)?;
-    let (asks, asked) = mpsc::channel();
-    let (texts, written) = mpsc::channel();
     let spares = (0..SPARES).map(|_| bound.listener.try_clone()).collect::<io::Result<_>>()?;
     state.metrics.ring_by(rope.try_clone()?);
+    // Each is asked for its own kind alone.
+    let other = || Written::line(UNKNOWN, "");
+    let metrics = move |wanted: &Wanted| {
+        let Wanted::Metrics(form) = wanted else { return other() };
+        let text = metrics(*form).into_bytes();
+        let body = if form.gzip { compressed(&text).into() } else { text.into() };
+        Written { status: OK, headers: form.headers(), body }
+    };
+    let readiness = move |_: &Wanted| match obstacles() {
+        ready if ready.is_empty() => Written::line(OK, "ready\n"),
+        obstacles => Written::line(UNAVAILABLE, &obstacles),
+    };
+    let dashboard = move |wanted: &Wanted| match wanted {
+        Wanted::Dashboard(asked) => dashboard(asked),
+        _ => other(),
+    };
+    let clerks = [
+        Clerk::start("metrics", rope.try_clone()?, metrics)?,
+        Clerk::start("readiness", rope.try_clone()?, readiness)?,
+        Clerk::start("dashboard", rope, dashboard)?,
+    ];
     let mut server = Server {
         listener: Some(bound.listener),
         spares,
         rests_until: None,
         is_scarce: false,
         bell,
-        asks,
-        written,
-        writing: None,
-        texts: Vec::new(),
+        clerks,
         state,
         callers: Vec::new(),
     };
-    let write = move |wanted: &Wanted| match wanted {
-        Wanted::Metrics(form) => {
-            let text = metrics(*form).into_bytes();
-            let body = if form.gzip { compressed(&text).into() } else { text.into() };
-            Written { status: OK, headers: form.headers(), body }
-        }
-        // Answered where it is asked.
-        Wanted::Health => Written::line(OK, ""),
-        Wanted::Readiness => match obstacles() {
-            ready if ready.is_empty() => Written::line(OK, "ready\n"),
-            obstacles => Written::line(UNAVAILABLE, &obstacles),
-        },
-        Wanted::Dashboard(asked) => dashboard(asked),
-    };
-    let writer = move || write_texts(&asked, &texts, &rope, &write);
-    thread::Builder::new().name("metrics".to_owned()).spawn(writer)?;
     thread::Builder::new().name("http".to_owned()).spawn(move || server.run())?;
     Ok(())
+}
+
+/// Returns the place of the thread that writes the answer to a request; `None` if the thread of the
+/// connections answers at once.
+fn clerk_of(wanted: &Wanted) -> Option<usize> {
+    match wanted {
+        Wanted::Metrics(_) => Some(0),
+        Wanted::Readiness => Some(1),
+        Wanted::Dashboard(_) => Some(2),
+        Wanted::Health => None,
+    }
 }
 
 /// Compresses a text quickly: what it saves is the time of a megabyte on the wire.
@@ -189,23 +201,6 @@ pub(crate) fn compressed(text: &[u8]) -> Vec<u8> {
     // Writing to memory does not fail.
     let written = encoder.write_all(text).and_then(|()| encoder.finish());
     written.unwrap_or_default()
-}
-
-/// Writes a text each time it is asked to, and wakes the thread of the connections when the text is
-/// ready.
-fn write_texts(
-    asked: &Receiver<Wanted>,
-    texts: &Sender<Written>,
-    mut rope: &UnixStream,
-    write: &dyn Fn(&Wanted) -> Written,
-) {
-    for wanted in asked {
-        if texts.send(write(&wanted)).is_err() {
-            return;
-        }
-        // If the socket is full, the other thread has not read the earlier bytes yet: it will wake.
-        let _ = rope.write(&[0]);
-    }
 }
 
 /// The thread that has all connections.
@@ -220,13 +215,8 @@ struct Server {
     is_scarce: bool,
     /// Gets a byte when there is a new text.
     bell: UnixStream,
-    asks: Sender<Wanted>,
-    /// The texts of the other thread.
-    written: Receiver<Written>,
-    /// The text that the other thread writes.
-    writing: Option<Wanted>,
-    /// Texts that are still being sent, the oldest first.
-    texts: Vec<Arc<[u8]>>,
+    /// The threads that write answers, in the order of [`clerk_of`].
+    clerks: [Clerk; 3],
     state: Arc<State>,
     /// The connections, the oldest first.
     callers: Vec<Caller>,
@@ -262,7 +252,7 @@ impl Server {
             let now = Instant::now();
             self.go_on(now, &ready.callers);
             if ready.bell {
-                self.receive_text(now);
+                self.receive_texts(now);
             }
             self.rests_until = self.rests_until.filter(|until| *until > now);
             if let Some(listener) = &self.listener
@@ -273,14 +263,14 @@ impl Server {
             if ready.listener {
                 self.accept(now);
             }
-            self.ask_for_text();
+            self.ask_for_texts();
         }
     }
 
     /// Waits until a descriptor is ready or a time is over.
     fn wait(&self) -> Ready {
         let interest = |caller: &Caller| match caller.exchange {
-            Exchange::Asking(_) | Exchange::Over => PollFlags::IN,
+            Exchange::Asking(..) | Exchange::Over => PollFlags::IN,
             Exchange::Asked { .. } => PollFlags::empty(),
             Exchange::Answering(_) => PollFlags::OUT,
         };
@@ -316,40 +306,34 @@ impl Server {
     }
 
     /// Takes the written texts, and answers the callers that they are for.
-    fn receive_text(&mut self, now: Instant) {
+    fn receive_texts(&mut self, now: Instant) {
         // One byte may stand for several texts, and several bytes for one text.
         let _ = (&self.bell).read(&mut [0; 64]);
-        while let Ok(Written { status, headers, body }) = self.written.try_recv() {
-            self.writing = None;
-            self.callers.retain_mut(|caller| {
-                if !std::mem::take(&mut caller.is_next) {
-                    return true;
-                }
-                caller.exchange.answer(status, &headers, &body);
-                caller.send(now).is_some()
-            });
-            self.texts.push(body);
+        for (place, clerk) in self.clerks.iter_mut().enumerate() {
+            while let Some(Written { status, headers, body }) = clerk.take() {
+                self.callers.retain_mut(|caller| {
+                    if !caller.is_next || caller.clerk() != Some(place) {
+                        return true;
+                    }
+                    caller.is_next = false;
+                    caller.exchange.answer(status, &headers, &body);
+                    caller.send(now).is_some()
+                });
+            }
         }
     }
 
-    /// Asks for the text that the oldest caller waits for, if none is being written.
-    fn ask_for_text(&mut self) {
-        let wanted = |caller: &Caller| match &caller.exchange {
-            Exchange::Asked { wanted, .. } => Some(wanted.clone()),
-            _ => None,
-        };
-        let first = self.callers.iter().find_map(wanted).filter(|_| self.writing.is_none());
-        let Some(first) = first else { return };
-        self.texts.retain(|text| Arc::strong_count(text) > 1);
-        if self.texts.len() >= TEXTS_MAX {
-            let oldest = self.texts.remove(0);
-            self.callers.retain(|caller| !caller.exchange.has(&oldest));
-        }
-        // The other thread ends with the process.
-        self.writing = self.asks.send(first.clone()).is_ok().then(|| first.clone());
-        let first = Some(first);
-        for caller in self.callers.iter_mut().filter(|caller| wanted(caller) == first) {
-            caller.is_next = true;
+    /// Asks each thread that writes nothing for the text that the oldest of its callers waits for.
+    fn ask_for_texts(&mut self) {
+        for (place, clerk) in self.clerks.iter_mut().enumerate() {
+            let of_clerk = |caller: &&mut Caller| caller.clerk() == Some(place);
+            let first = self.callers.iter_mut().find(of_clerk).filter(|_| !clerk.is_writing());
+            let Some(first) = first.and_then(|caller| caller.wanted().cloned()) else { continue };
+            if let Some(oldest) = clerk.ask(&first) {
+                self.callers.retain(|caller| !caller.exchange.has(&oldest));
+            }
+            let alike = self.callers.iter_mut().filter(|it| it.wanted() == Some(&first));
+            alike.for_each(|caller| caller.is_next = true);
         }
     }
 
@@ -357,7 +341,7 @@ impl Server {
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((stream, _)) => self.add_caller(now, stream),
+                Ok((stream, peer)) => self.add_caller(now, stream, peer.ip()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -375,8 +359,8 @@ impl Server {
             has_callers.then(|| self.callers.remove(0)).is_some()
         };
         let listener = self.listener.as_ref().filter(|_| made_room);
-        if let Some(Ok((stream, _))) = listener.map(TcpListener::accept) {
-            return self.add_caller(now, stream);
+        if let Some(Ok((stream, peer))) = listener.map(TcpListener::accept) {
+            return self.add_caller(now, stream, peer.ip());
         }
         self.rests_until = Some(now + REST);
         if !self.is_scarce {
@@ -388,7 +372,7 @@ impl Server {
         }
     }
 
-    fn add_caller(&mut self, now: Instant, stream: TcpStream) {
+    fn add_caller(&mut self, now: Instant, stream: TcpStream, peer: IpAddr) {
         self.is_scarce = false;
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -396,16 +380,29 @@ impl Server {
         if self.callers.len() >= CALLERS_MAX {
             self.callers.remove(0);
         }
-        let (exchange, until) = (Exchange::new(), now + ASKING);
+        let (exchange, until) = (Exchange::new(peer), now + ASKING);
         self.callers.push(Caller { stream, exchange, is_next: false, ignored: 0, until });
     }
 }
 
 impl Caller {
+    /// Returns the page that the caller waits for.
+    fn wanted(&self) -> Option<&Wanted> {
+        match &self.exchange {
+            Exchange::Asked { wanted, .. } => Some(wanted),
+            _ => None,
+        }
+    }
+
+    /// Returns the place of the thread whose answer the caller waits for.
+    fn clerk(&self) -> Option<usize> {
+        self.wanted().and_then(clerk_of)
+    }
+
     /// Reads or writes as much as is possible now. Returns `None` at the end of the connection.
     fn go_on(&mut self, now: Instant, state: &State) -> Option<()> {
         match self.exchange {
-            Exchange::Asking(_) => self.receive(now, state),
+            Exchange::Asking(..) => self.receive(now, state),
             // `wait` asks for no event of such a caller, so the connection is broken.
             Exchange::Asked { .. } => None,
             Exchange::Answering(_) => self.send(now),
@@ -417,7 +414,7 @@ impl Caller {
         let mut bytes = [0; 2048];
         let Some(count) = done(self.stream.read(&mut bytes))? else { return Some(()) };
         self.exchange.take(bytes.get(..count).filter(|bytes| !bytes.is_empty())?);
-        if matches!(self.exchange, Exchange::Asking(_)) {
+        if matches!(self.exchange, Exchange::Asking(..)) {
             return Some(());
         }
         self.until = now + ANSWERING;
@@ -430,7 +427,7 @@ impl Caller {
             (Wanted::Health, false) => {
                 self.exchange.answer(OK, &form.headers(), &Arc::from(*b"ok\n"));
             }
-            // The other thread writes the answer.
+            // Another thread writes the answer.
             (Wanted::Readiness, false) | (Wanted::Metrics(_) | Wanted::Dashboard(_), _) => {}
         }
         self.send(now)

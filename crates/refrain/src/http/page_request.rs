@@ -1,5 +1,7 @@
 //! A request for a part of the dashboard, as far as HTTP goes.
 
+use std::net::IpAddr;
+
 use httparse::Header;
 
 use super::form::Form;
@@ -20,11 +22,13 @@ pub(crate) struct PageRequest {
     pub(crate) authorization: Option<String>,
     /// Whether the answer may be compressed.
     pub(crate) gzip: bool,
+    /// The address of the caller.
+    pub(crate) peer: IpAddr,
 }
 
 impl PageRequest {
     /// Reads a request with this target; `None` if the target is no part of the dashboard.
-    pub(super) fn of(target: &str, headers: &[Header]) -> Option<Self> {
+    pub(super) fn of(target: &str, headers: &[Header], peer: IpAddr) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = PATHS.into_iter().find(|known| *known == path)?;
         let only = |name: &str| {
@@ -38,6 +42,7 @@ impl PageRequest {
             host: only("host"),
             authorization: only("authorization"),
             gzip: Form::of(headers).gzip,
+            peer,
         })
     }
 }
@@ -49,11 +54,13 @@ mod tests {
     #[test]
     fn a_header_that_comes_twice_counts_as_none() {
         let header = |value: &'static [u8]| Header { name: "HoSt", value };
-        let host = |headers: &[Header]| PageRequest::of("/?x=y", headers).unwrap().host;
+        let asked =
+            |target, headers: &[Header]| PageRequest::of(target, headers, [127, 0, 0, 1].into());
+        let host = |headers: &[Header]| asked("/?x=y", headers).unwrap().host;
         assert_eq!(host(&[header(b"a")]).as_deref(), Some("a"));
         assert_eq!(host(&[header(b"a"), header(b"a")]), None);
         assert_eq!(host(&[header(b"\xff")]), None);
-        assert_eq!(PageRequest::of("/?x=y", &[]).unwrap().query, "x=y");
-        assert_eq!(PageRequest::of("/x", &[]), None);
+        assert_eq!(asked("/?x=y", &[]).unwrap().query, "x=y");
+        assert_eq!(asked("/x", &[]), None);
     }
 }

@@ -298,10 +298,14 @@ struct Lines {
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let line = line::of(event, self.format);
         if *event.metadata().level() <= tracing::Level::WARN {
-            recent::keep(line::of(event, LogFormat::Text));
+            recent::keep(match self.format {
+                LogFormat::Text => line.clone(),
+                LogFormat::Json => line::of(event, LogFormat::Text),
+            });
         }
-        self.queue.put(*event.metadata().level(), line::of(event, self.format));
+        self.queue.put(*event.metadata().level(), line);
     }
 }
 

@@ -43,7 +43,7 @@ type Times = (&'static str, &'static str, fn(&Counters) -> &Histogram);
 
 /// Writes all metrics as they are now.
 pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
-    let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT, Extent::WHOLE);
+    let snapshots = pg.snapshots(SNAPSHOT_TIMEOUT, Extent::CLIENTS);
     let mut text = Text::new(form.open);
     program(&mut text, state, pg, &snapshots);
     logins(&mut text, state, pg);

@@ -5,12 +5,14 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use refrain_config::{Backend, General, Host};
-use refrain_pg::Snapshot;
 use refrain_pg::console::reply::ReplyForm;
 use refrain_pg::parts::Pg;
 use refrain_pg::requests::{Answer, Request};
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
+use refrain_pg::{CoreStatementsView, Snapshot};
+use refrain_pool::Engine;
 use refrain_pool::ids::Core;
+use refrain_pool::shared::Shared;
 use refrain_pool::snapshot::Extent;
 
 use super::console::in_form;
@@ -46,10 +48,11 @@ impl PgState {
         snapshots
     }
 
-    /// Returns every statement with its clients and figures at all cores.
+    /// Returns every statement of all protocols with its clients and figures at all cores.
     pub(crate) fn statements(&self, timeout: Duration) -> Vec<StatementView> {
-        let cores = self.cores.look(timeout, |engine, _| refrain_pg::core_statements(engine));
-        refrain_pg::statements_at(&self.cores.shared, &cores)
+        let mut statements = self.cores.statements(timeout);
+        self.others.iter().for_each(|cores| statements.extend(cores.statements(timeout)));
+        statements
     }
 }
 
@@ -74,6 +77,15 @@ impl Served for Pg {
     }
     fn server_view_of(view: ServerSessionView) -> ServerSessionView {
         view
+    }
+
+    type Statements = CoreStatementsView;
+
+    fn statements_of(engine: &Engine<Self>) -> CoreStatementsView {
+        refrain_pg::core_statements(engine)
+    }
+    fn statements(shared: &Shared<Self>, cores: &[CoreStatementsView]) -> Vec<StatementView> {
+        refrain_pg::statements_at(shared, cores)
     }
 
     fn serves(backend: Backend) -> bool {

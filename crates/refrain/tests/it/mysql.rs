@@ -141,7 +141,7 @@ impl Program {
     }
 
     /// Returns what the console answers.
-    fn console(&self, command: &str) -> String {
+    pub(crate) fn console(&self, command: &str) -> String {
         psql(&self.postgres("refrain"), SECRET, command).unwrap()
     }
 

@@ -1,14 +1,15 @@
 //! The result cache in the console: its listings, and FLUSH CACHE.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use refrain_config::{Consistency, Options, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, Kept, RepeatedRow};
-use refrain_pg::{Counters, Flush};
+use refrain_pg::{CacheFigures, Counters, Flush};
 
 use crate::admin::table::{Column, Listing, Pair, bigint, int, nullable, ratio, table, text};
-use crate::admin::view::Pool;
+use crate::admin::view::{Pool, View};
 use crate::admin::words::Word;
 use crate::console::{Refusal, Table};
 use crate::pg::{PgState, sum as own};
@@ -79,28 +80,34 @@ pub(in crate::admin) const RULES: Listing<(CacheRuleRow, RuleReplies)> = Listing
         bigint("oldest_ms", |(_, replies)| replies.oldest_us / 1000),
     ],
     rows: |view| {
-        let shared = &view.pg.cores.shared;
-        let figures = shared.protocol.cache_figures();
-        let sample = refrain_pg::cached_replies(shared, view.now);
-        let replies = |rule: &str| {
-            let figures = figures.iter().find(|(name, _)| name == rule).map(|(_, it)| it);
-            let ages = sample.iter().filter(|reply| reply.rule == rule).map(|it| it.view.age);
-            RuleReplies {
-                entries: figures.map_or(0, |it| it.entries),
-                bytes: figures.map_or(0, |it| it.bytes),
-                oldest_us: ages.max().unwrap_or(0),
-            }
-        };
-        let rules = own::cache_rules(&view.snapshots).into_iter();
+        let replies = replies_of_rules(view);
         let with_replies = |row: CacheRuleRow| {
-            let replies = replies(&row.rule.name);
-            (row, replies)
+            let of_rule = replies.get(&row.rule.name).copied().unwrap_or_default();
+            (row, of_rule)
         };
-        rules.map(with_replies).collect()
+        own::cache_rules(&view.snapshots).into_iter().map(with_replies).collect()
     },
 };
 
+/// Returns the replies of each rule, by its name.
+fn replies_of_rules(view: &View<'_>) -> HashMap<String, RuleReplies> {
+    let shared = &view.pg.cores.shared;
+    let figures = shared.protocol.cache_figures().into_iter();
+    let replies = |it: &CacheFigures| RuleReplies {
+        entries: it.entries,
+        bytes: it.bytes,
+        ..RuleReplies::default()
+    };
+    let mut rules: HashMap<_, _> = figures.map(|(rule, it)| (rule, replies(&it))).collect();
+    for reply in refrain_pg::cached_replies(shared, view.now) {
+        let of_rule = rules.entry(reply.rule).or_default();
+        of_rule.oldest_us = of_rule.oldest_us.max(reply.view.age);
+    }
+    rules
+}
+
 /// The replies of a rule in the cache, over all pools.
+#[derive(Clone, Copy, Default)]
 pub(in crate::admin) struct RuleReplies {
     entries: u64,
     bytes: u64,

@@ -2,13 +2,14 @@
 //! configuration that would change it.
 
 use refrain_config::{Autoprepare, Backend, Options, PoolMode, PoolOptions, ShareServers};
-use refrain_pg::snapshot::{CacheVerdict, Kept, NormalizedQueryRow, StatementView, TextVerdict};
+use refrain_pg::snapshot::{Kept, NormalizedQueryRow, StatementView, TextVerdict};
 
 use super::autoprepare::merged;
+use crate::admin::SNAPSHOT_TIMEOUT;
 use crate::admin::table::{Column, nullable, table, text};
 use crate::admin::view::View;
-use crate::advise::quoted;
 use crate::console::Table;
+use crate::quoted::quoted;
 
 /// Most normalized queries that are shown as the same text and get their reasons.
 const TEMPLATES_MAX: usize = 4;
@@ -39,8 +40,6 @@ struct Case<'a> {
     pool: PoolOptions,
     backend: Backend,
     verdict: TextVerdict,
-    /// The rule of the cache that applies.
-    rule: Option<String>,
     sql: &'a str,
 }
 
@@ -53,14 +52,36 @@ pub(in crate::admin) fn of_text(view: &View<'_>, sql: &str) -> Table {
 
 /// Returns the reasons for a shared statement; no rows if there is none of this number.
 pub(in crate::admin) fn of_statement(view: &View<'_>, id: u64) -> Table {
-    let statements = refrain_pg::statements(&view.pg.cores.shared);
+    let shared = &view.pg.cores.shared;
+    let statements = refrain_pg::statements(shared);
     let Some(statement) = statements.into_iter().find(|it| it.id == id) else {
-        return table(COLUMNS, &[]);
+        return of_other_protocols(view, id);
     };
-    let pool = (&*statement.database, &*statement.user);
-    let cases = Case::all(view, &statement.text, Some(pool)).into_iter();
-    let reasons = cases.flat_map(|case| case.reasons(is_prepared(&statement)));
+    // By its number: the text that is shown may be one that no client has run.
+    let verdict = refrain_pg::judge_statement(shared, &view.options, id);
+    let case = verdict.and_then(|verdict| Case::of(view, verdict, &statement.text));
+    let reasons = case.iter().flat_map(|case| case.reasons(is_prepared(&statement)));
     table(COLUMNS, &reasons.collect::<Vec<_>>())
+}
+
+/// Returns the reasons for a statement that is none of PostgreSQL's protocol.
+fn of_other_protocols(view: &View<'_>, id: u64) -> Table {
+    let others = view.pg.others.iter().flat_map(|cores| cores.statements(SNAPSHOT_TIMEOUT));
+    let found = others.filter(|it| id != 0 && it.id == id).collect::<Vec<_>>();
+    let reasons = found.iter().filter_map(|statement| {
+        let verdict = TextVerdict {
+            database: statement.database.clone(),
+            user: statement.user.clone(),
+            read: None,
+            could_be_kept: Kept::Unknown,
+            reason: String::new(),
+            rule: None,
+            canonical: None,
+        };
+        let case = Case::of(view, verdict, &statement.text)?;
+        Some(case.reasons(is_prepared(statement)))
+    });
+    table(COLUMNS, &reasons.flatten().collect::<Vec<_>>())
 }
 
 /// Returns the reasons for normalized queries, of which `is_it` tells; no rows if there is none.
@@ -78,24 +99,14 @@ impl<'a> Case<'a> {
     /// Looks at a text for one pool, or for several.
     fn all(view: &'a View<'_>, sql: &'a str, only: Option<(&str, &str)>) -> Vec<Self> {
         let shared = &view.pg.cores.shared;
-        let rules = refrain_pg::explain_cache(shared, &view.options, sql);
-        let verdicts = refrain_pg::judge(shared, sql, only).into_iter();
-        verdicts.filter_map(|verdict| Self::of(view, &rules, verdict, sql)).collect()
+        let verdicts = refrain_pg::judge(shared, &view.options, sql, only).into_iter();
+        verdicts.filter_map(|verdict| Self::of(view, verdict, sql)).collect()
     }
 
-    fn of(
-        view: &'a View<'_>,
-        rules: &[CacheVerdict],
-        verdict: TextVerdict,
-        sql: &'a str,
-    ) -> Option<Self> {
+    fn of(view: &'a View<'_>, verdict: TextVerdict, sql: &'a str) -> Option<Self> {
         let pool = view.options.pool(&verdict.database, &verdict.user)?.options;
         let backend = view.options.database(&verdict.database)?.server.backend;
-        let mut of_pool = rules
-            .iter()
-            .filter(|it| (&it.database, &it.user) == (&verdict.database, &verdict.user));
-        let rule = of_pool.next().and_then(|it| it.rule.as_ref()).map(|rule| rule.name.clone());
-        Some(Self { options: &view.options, pool, backend, verdict, rule, sql })
+        Some(Self { options: &view.options, pool, backend, verdict, sql })
     }
 
     /// Returns the three reasons, of which the first is known.
@@ -167,8 +178,9 @@ impl<'a> Case<'a> {
     }
 
     fn cached(&self) -> Said {
-        let TextVerdict { database, user, could_be_kept, reason, canonical, .. } = &self.verdict;
-        let rule = || {
+        let TextVerdict { database, user, could_be_kept, reason, rule, canonical, .. } =
+            &self.verdict;
+        let line = |canonical: &String| {
             format!(
                 "[[cache.rules]]\ndatabase = {}\nuser = {}\nstatement = {}\nttl = \"1s\"\n",
                 quoted(database),
@@ -176,14 +188,15 @@ impl<'a> Case<'a> {
                 quoted(canonical)
             )
         };
-        match (could_be_kept, &self.rule) {
+        let line = || canonical.as_ref().map(line);
+        match (could_be_kept, rule) {
             _ if self.backend != Backend::Postgres => no("the cache is for PostgreSQL alone"),
             _ if self.pool.pool_mode == PoolMode::Session => no("nothing is kept in session mode"),
             (Kept::No, _) => no(reason.clone()),
             (Kept::Yes, Some(name)) => ("yes", format!("by the rule {name}"), None),
-            (Kept::Yes, None) => ("no", "no rule applies".to_owned(), Some(rule())),
+            (Kept::Yes, None) => ("no", "no rule applies".to_owned(), line()),
             (Kept::Unknown, Some(name)) => ("unknown", format!("{reason}; rule {name}"), None),
-            (Kept::Unknown, None) => ("no", format!("no rule applies, and {reason}"), Some(rule())),
+            (Kept::Unknown, None) => ("no", format!("no rule applies, and {reason}"), line()),
         }
     }
 }

@@ -1,0 +1,108 @@
+//! Figures of statements: what is counted when the reply to a client's command is over.
+//!
+//! A statement is one that a client has prepared. Texts that come as such count together for their
+//! pool, as in PostgreSQL's protocol: to tell one from another would take more than all else that
+//! is done for them. So do statements whose text is not all there, and those that the client has
+//! closed before the reply came.
+//!
+//! A statement's number is made of its pool and its text, so it is the same on all cores.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use refrain_mysql_wire::command;
+use refrain_mysql_wire::reply::OkPacket;
+use refrain_pool::Engine;
+use refrain_pool::core_state::CoreState;
+use refrain_pool::figures::StatementFigures;
+use refrain_pool::ids::PoolId;
+use refrain_pool::server::Server;
+
+use crate::commands::{ReadPacket, Sent};
+use crate::parts::My;
+use crate::shown::without_literals;
+use crate::statement::Statement;
+
+/// Counts a client's command that runs the statement of this number and took so many microseconds.
+/// Its reply ends with this packet.
+#[inline]
+pub(crate) fn count(
+    (server, id): (&Server<My>, u64),
+    (core_state, us): (&mut CoreState<My>, u64),
+    (packet, sent): (&ReadPacket<'_>, &Sent),
+) {
+    if !matches!(sent.command, command::QUERY | command::STMT_EXECUTE | command::STMT_FETCH) {
+        return;
+    }
+    let (pool, figures) = (server.pool(), &mut core_state.protocol.figures);
+    if packet.is_error() {
+        return figures.count_error(id, pool);
+    }
+    let rows = server.session.commands.rows + OkPacket::rows_changed(packet.payload);
+    figures.count(id, pool, us, rows);
+}
+
+/// A core's part in the views of statements.
+#[derive(Debug)]
+pub struct CoreStatementsView {
+    /// The figures of the statements.
+    pub figures: StatementFigures,
+    /// The statements that clients or servers of the core have.
+    statements: Vec<Arc<Statement>>,
+    /// How many servers have each, by its number.
+    servers: HashMap<u64, u32>,
+}
+
+/// A statement that is known on a core.
+#[derive(Debug)]
+pub struct KnownStatement<'a> {
+    /// Its number.
+    pub id: u64,
+    /// Its pool.
+    pub pool: PoolId,
+    /// Its text, as it was sent.
+    pub sent: &'a [u8],
+    /// How often clients of the core have it.
+    pub clients: u32,
+    /// How many servers of the core have it.
+    pub servers: u32,
+}
+
+impl KnownStatement<'_> {
+    /// Returns the text as people may see it.
+    pub fn shown(&self) -> String {
+        without_literals(self.sent)
+    }
+}
+
+/// Returns a core's part in the views of statements. No client is looked at.
+pub fn core_statements(engine: &Engine<My>) -> CoreStatementsView {
+    let core = &engine.core_state.protocol;
+    let mut servers = HashMap::new();
+    for server in engine.connections.servers() {
+        for statement in server.session.slots.statements() {
+            *servers.entry(statement.id).or_default() += 1;
+        }
+    }
+    let statements = core.statements.all().cloned().collect();
+    CoreStatementsView { figures: core.figures.copy(), statements, servers }
+}
+
+impl CoreStatementsView {
+    /// Returns the statements that are known.
+    pub fn known(&self) -> impl Iterator<Item = KnownStatement<'_>> {
+        self.statements.iter().map(|statement| {
+            let servers = self.servers.get(&statement.id).copied().unwrap_or(0);
+            // This one and that of the registry are nobody's.
+            let holders = Arc::strong_count(statement).saturating_sub(2);
+            let holders = u32::try_from(holders).unwrap_or(u32::MAX);
+            KnownStatement {
+                id: statement.id,
+                pool: statement.pool,
+                sent: &statement.text,
+                clients: holders.saturating_sub(servers),
+                servers,
+            }
+        })
+    }
+}
