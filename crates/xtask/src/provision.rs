@@ -1,4 +1,5 @@
-//! Provisioning: fetches into `target/provision` what tests need and the machine lacks.
+//! Provisioning: fetches into `target/provision`, or the folder that `REFRAIN_PROVISION` names, what
+//! tests need and the machine lacks.
 //!
 //! All packages come from their registries by the registries' own clients. They are pinned by
 //! version, and by digest if the client can check one. A stamp in each folder holds the pin, so a
@@ -69,9 +70,13 @@ impl Version {
     }
 }
 
+/// The variable of the environment that names the folder, which several clones may share.
+const SHARED: &str = "REFRAIN_PROVISION";
+
 /// Returns the folder of all fetched packages.
 pub fn dir() -> PathBuf {
-    workspace::root().join("target/provision")
+    let own = || workspace::root().join("target/provision");
+    std::env::var_os(SHARED).map_or_else(own, PathBuf::from)
 }
 
 /// Fetches everything that the suite needs, and prints how long each part took.
@@ -328,9 +333,10 @@ fn go_program(name: &str, package: &str) -> Result<PathBuf> {
 
 /// Builds a package of a Go module and returns its path.
 fn go_built(name: &str, module: &Path, package: &str) -> Result<PathBuf> {
+    // Another thread or process may build the program too, or be about to run it.
+    let _lock = lock(name)?;
     let program = dir().join(name);
-    // Another part may be about to run the program, and another process builds it too.
-    let new = program.with_extension(std::process::id().to_string());
+    let new = program.with_extension("new");
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-o"]).arg(&new).arg(package);
     command::run(go.current_dir(module))?;
@@ -432,10 +438,10 @@ fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) ->
     Ok(())
 }
 
-/// Locks a part of `target/provision` for this process until the returned file is dropped.
+/// Locks a part of the folder of fetched packages for this process until the returned file is dropped.
 fn lock(part: &str) -> Result<File> {
     fs::create_dir_all(dir())?;
     let lock = File::create(dir().join(format!(".lock-{part}")))?;
-    lock.lock().context("cannot lock target/provision")?;
+    lock.lock().context("cannot lock the folder of fetched packages")?;
     Ok(lock)
 }
