@@ -270,7 +270,8 @@ impl<'a> Reader<'a> for Link<'a> {
             }
             self.settle(settled.seq);
             self.fake_due(run);
-        } else if settled.entry.kind == RequestKind::Query {
+        } else if settled.entry.kind == RequestKind::Query && settled.entry.action.is_for_client() {
+            // Of a query of Refrain's own, which stands in front, the client gets nothing.
             self.client.session.begin_reply();
         }
         // The client sent another message before its COPY began. PostgreSQL would end the session

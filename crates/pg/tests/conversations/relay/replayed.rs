@@ -90,6 +90,31 @@ fn a_client_that_is_away_is_cancelled_where_it_is() {
 }
 
 #[test]
+fn a_read_that_a_standby_refuses_behind_its_answer_runs_on_the_primary() {
+    for way in WAYS {
+        for pieces in [1, 2] {
+            let trip = asks_behind_a_write(way);
+            for piece in replayed("0/3000200", "1").chunks(4 / pieces) {
+                trip.standby.answers(piece.to_vec());
+            }
+            let words = "cannot access temporary or unlogged relations during recovery";
+            trip.standby.answers([error("0A000", words), ready()]);
+            trip.comes_back("1", "two");
+        }
+    }
+}
+
+#[test]
+fn a_read_of_a_standby_that_goes_behind_its_answer_runs_on_the_primary() {
+    for way in WAYS {
+        let trip = asks_behind_a_write(way);
+        trip.standby.answers(replayed("0/3000200", "1"));
+        trip.standby.breaks();
+        trip.comes_back("1", "two");
+    }
+}
+
+#[test]
 fn a_standby_is_asked_again_once_the_primary_is_further() {
     let trip = Trip::begun(Way::Simple);
     trip.scene.talk.waits(PAUSE);
