@@ -53,7 +53,7 @@ pub(crate) fn replayed_row(
     if needs.is_some_and(|needs| pipe.server.session.replayed.has(&needs)) {
         return Ok(());
     }
-    Err(leaves(pipe))
+    Err(leaves_unproven(pipe))
 }
 
 /// Whether an error of a standby, which is in another pool than the client, is to have the client's
@@ -81,8 +81,22 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
         // The query has failed half-way.
         pipe.server.session.soil();
     }
-    leaves(pipe);
+    if asked { leaves_unproven(pipe) } else { leaves(pipe) };
     Ok(true)
+}
+
+/// Notes that a client's read has to run on the primary, since nothing is proven of the standby.
+fn leaves_unproven(pipe: &mut Pipeline<'_>) -> Halt {
+    forget_unproven(pipe);
+    leaves(pipe)
+}
+
+/// Trusts no statement of a standby from which nothing is proven: it may have parsed the last ones
+/// for a schema from before the client's changes, or others' that the client needs.
+pub(crate) fn forget_unproven(pipe: &mut Pipeline<'_>) {
+    let statements = &mut pipe.server.session.statements;
+    statements.doubt_all();
+    statements.forget_unnamed();
 }
 
 /// Notes that a client's read has to run on the primary. The server is not asked again for a while.

@@ -19,7 +19,7 @@ use refrain_pool::ids::{Conn, PoolId};
 use crate::engine::Step;
 use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::{Link, Stop};
-use crate::relay::replayed::ask_replayed;
+use crate::relay::replayed::{ask_replayed, forget_unproven};
 use crate::relay::turn::drop_answered_parse;
 use crate::standbys::away::Away;
 use crate::standbys::position::Position;
@@ -182,6 +182,9 @@ fn send(
     if is_sent {
         step.step.push_back_on_client(conn, server);
     } else {
+        if !has {
+            forget_unproven(&mut step.linked(conn, server).pipe);
+        }
         leave(step, (conn, server), statement, syncs);
     }
 }

@@ -1,6 +1,6 @@
 //! Standbys that are too late for a read, cannot say how far they are, or refuse it.
 
-use crate::step::answer::{Scene, WAYS, Way};
+use crate::step::answer::{READ, Scene, WAYS, Way};
 use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
 use crate::talk::*;
 
@@ -111,6 +111,26 @@ fn a_read_of_a_standby_that_goes_behind_its_answer_runs_on_the_primary() {
         trip.standby.answers(replayed("0/3000200", "1"));
         trip.standby.breaks();
         trip.comes_back("1", "two");
+    }
+}
+
+#[test]
+fn what_a_standby_parsed_that_was_too_late_is_parsed_anew() {
+    for proof in [replayed("0/30000FF", "1"), vec![error("57014", "no time"), ready()]] {
+        let trip = Trip::connected(Way::Named);
+        let Scene { alice, talk, .. } = &trip.scene;
+        alice.sends(Way::Named.request("1"));
+        let sent = Way::Named.sent("1");
+        let given = [parse("~1", READ), describe_statement("~1")];
+        trip.standby.gets([&[asked()], &given[..], &sent].concat());
+        trip.standby.answers(proof);
+        trip.comes_back("1", "one");
+        trip.standby.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+        trip.standby.answers(Way::Named.reply("one"));
+        talk.waits(PAUSE);
+        alice.sends(Way::Named.request("1"));
+        let anew = [asked(), close_statement("~1")];
+        trip.standby.gets([&anew, &given[..], &sent].concat());
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn replayed(lsn: &str, timeline: &str) -> Vec<Line> {
 }
 
 impl Trip {
-    /// Begins with a standby that has run a read of alice's, and has replayed up to 0/3000100.
-    pub(crate) fn begun(way: Way) -> Self {
+    /// Begins with a standby that has been asked nothing. The primary is at 0/3000100.
+    pub(crate) fn connected(way: Way) -> Self {
         let scene = reading(way);
         scene.asks_server(&scene.alice, "0", "zero");
         primary_says(&scene, "0/3000100");
@@ -60,7 +60,12 @@ impl Trip {
         scene.talk.servers_report("in_hot_standby", "on");
         scene.asks_server(&scene.alice, "0", "zero");
         let standby = scene.talk.server(2);
-        let trip = Self { scene, standby };
+        Self { scene, standby }
+    }
+
+    /// Begins with a standby that has run a read of alice's, and has replayed up to 0/3000100.
+    pub(crate) fn begun(way: Way) -> Self {
+        let trip = Self::connected(way);
         trip.scene.alice.sends(way.request("1"));
         let given: &[Line] = match way {
             Way::Named => &[parse("~1", READ), describe_statement("~1")],
