@@ -79,8 +79,11 @@ pub(crate) fn described(
             (own.parameters, own.generation) = (parameters, generation);
         }
     });
-    // A transaction that changes the schema may be rolled back: nothing is learned from it.
-    if let Some(cached) = cached.filter(|_| !pipe.server.session.transaction.changes_schema())
+    // A transaction that changes the schema may be rolled back, and a standby may be behind:
+    // nothing is learned from either.
+    let server = &pipe.server.session;
+    let tells = !server.transaction.changes_schema() && !server.replayed.is_asked();
+    if let Some(cached) = cached.filter(|_| tells)
         && cached.learn_columns(generation, columns)
     {
         differs(pipe, &cached, generation);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use refrain_pg_wire::back::Fields;
 use refrain_pg_wire::write;
+use refrain_pool::Now;
 use refrain_pool::server::HostFinding;
 
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
@@ -30,6 +31,7 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) fn ask_replayed(pipe: &mut Pipeline<'_>) {
     write::query(pipe.out(), OF_STANDBY);
     pipe.owe_us(RequestKind::Query, Purpose::Replayed, 0);
+    pipe.server.session.replayed.begin();
     pipe.server.session.statements.forget_unnamed();
 }
 
@@ -72,9 +74,8 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
     let failed = pipe.server.session.outstanding.fail()?;
     client.session.statements.undo(&failed);
     pipe.server.session.statements.undo(&failed);
-    let session = &mut client.session;
-    if let (false, Some(read), Some(away)) = (asked, &session.read, &mut session.away) {
-        away.rest(read.statement.id, pipe.now, REST);
+    if !asked {
+        rest(&mut client.session, pipe.now);
     }
     let own = failed.entry.action.own();
     if own.is_some_and(|own| own.error == OwnError::RefuseSettings) {
@@ -83,6 +84,27 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
     }
     if asked { leaves_unproven(pipe) } else { leaves(pipe) };
     Ok(true)
+}
+
+/// Whether a client's read is to run elsewhere since its statement returns other columns on this
+/// standby, or has other parameters, than the client was told: the schema has changed past Refrain,
+/// and the standby is not as far as the primary, or further.
+#[cold]
+pub(crate) fn has_other_columns(link: &mut Link<'_>) -> bool {
+    let Link { pipe, client } = link;
+    if client.pool() == pipe.server.pool() || !client.may_go_elsewhere(pipe.server) {
+        return false;
+    }
+    rest(&mut client.session, pipe.now);
+    leaves(pipe);
+    true
+}
+
+/// Has the statement of a client's read run on the primary for a while.
+fn rest(session: &mut ClientSession, now: Now) {
+    if let (Some(read), Some(away)) = (&session.read, &mut session.away) {
+        away.rest(read.statement.id, now, REST);
+    }
 }
 
 /// Notes that a client's read has to run on the primary, since nothing is proven of the standby.

@@ -15,9 +15,21 @@ const REST_US: u64 = 50_000;
 pub(crate) struct Replayed {
     position: Option<Position>,
     rests_until: Now,
+    /// Whether the server was asked: reads of another pool's clients run there.
+    is_asked: bool,
 }
 
 impl Replayed {
+    /// Notes that the server is asked.
+    pub(crate) fn begin(&mut self) {
+        self.is_asked = true;
+    }
+
+    /// Whether the server was ever asked. Reads run on none before.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
     /// Takes in what the standby has said.
     pub(crate) fn learn(&mut self, position: Option<Position>) {
         self.position = position;

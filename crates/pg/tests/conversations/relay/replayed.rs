@@ -135,6 +135,20 @@ fn what_a_standby_parsed_that_was_too_late_is_parsed_anew() {
 }
 
 #[test]
+fn a_read_whose_columns_are_others_on_a_standby_runs_on_the_primary() {
+    let trip = Trip::connected(Way::Named);
+    trip.scene.alice.sends(Way::Named.request("1"));
+    trip.standby.forgets();
+    trip.standby.answers(replayed("0/3000100", "1"));
+    trip.standby.answers([parse_complete(), parameters(&[23]), columns(&["a", "b"])]);
+    // Nothing is known of the primary's copies: they have the name that they had.
+    trip.comes_back("1", "one");
+    trip.standby.answers(Way::Named.reply("one"));
+    trip.scene.asks_server(&trip.scene.alice, "1", "one");
+    assert_eq!(trip.counts(), (1, 1));
+}
+
+#[test]
 fn a_standby_is_asked_again_once_the_primary_is_further() {
     let trip = Trip::begun(Way::Simple);
     trip.scene.talk.waits(PAUSE);
