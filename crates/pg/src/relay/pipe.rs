@@ -171,9 +171,10 @@ impl Pipeline<'_> {
     }
 
     /// Notes that the defaults of new sessions have changed: servers of the same host are connected
-    /// anew as they come free.
+    /// anew as they come free. A standby may begin sessions with the old ones for a while.
     #[cold]
     fn renew(&mut self) {
+        self.pool().shared.protocol.place().clone().defaults_change();
         self.core_state.shared.renew(&self.server.host().to_string());
     }
 }

@@ -44,16 +44,24 @@ pub(crate) fn replayed_row(
     row: &[u8],
 ) -> Result<(), Halt> {
     let (now, position) = (pipe.now, Position::of_standby(row));
-    let progress = &pipe.pool().shared.clone().protocol.place().clone().progress;
-    let lag = position.and_then(|position| progress.lag(&position, now));
+    let place = pipe.pool().shared.protocol.place().clone();
+    let lag = position.and_then(|position| place.progress.lag(&position, now));
     pipe.server.note_lag(lag);
     pipe.server.session.replayed.learn(position);
     if position.is_none() {
         pipe.find_host(HostFinding::Doubtful);
     }
-    let needs = session.away.as_ref().and_then(|away| away.needs);
-    if needs.is_some_and(|needs| pipe.server.session.replayed.has(&needs)) {
-        return Ok(());
+    let away = session.away.as_ref().and_then(|away| Some((away.needs?, away.written.as_of.1)));
+    if let Some((needs, schema_changes)) = away
+        && pipe.server.session.replayed.has(&needs)
+    {
+        place.defaults.replays(&**pipe.server.host(), schema_changes);
+        if pipe.server.session.replayed.proves(place.defaults.changed()) {
+            return Ok(());
+        }
+        // The session may have begun before the standby had replayed the change. The next one
+        // begins behind it.
+        pipe.server.close_later();
     }
     Err(leaves_unproven(pipe))
 }

@@ -58,10 +58,11 @@ pub(crate) fn visit(step: &mut Step<'_, '_>, conn: Conn, input: &[u8]) -> bool {
     let Some((needs, standbys)) = needs.zip(standbys) else { return false };
     let pool = step.step.engine.core_state.pool_in_use(standbys);
     let changed = pool.shared.protocol.defaults_changed();
+    let defaults = pool.shared.protocol.place().defaults.changed();
     let rates = |client: &ClientSession, server: &ServerSession| {
         let (own, theirs) = (client.settings.defaults(), server.settings.defaults());
         let follows = theirs.are(own) && theirs.since >= changed;
-        server.replayed.rates(&needs, now).filter(|_| follows)
+        server.replayed.rates(&needs, defaults, now).filter(|_| follows)
     };
     let Some(server) = step.step.lend_elsewhere(standbys, conn, rates) else { return false };
     send(step, (conn, server), input, (read, needs));
@@ -162,7 +163,9 @@ fn send(
     (read, needs): (Rc<CachedStatement>, Position),
 ) {
     let mut link = step.linked(conn, server);
-    let has = link.pipe.server.session.replayed.has(&needs);
+    let defaults = link.pipe.pool().shared.protocol.place().defaults.changed();
+    // A server whose defaults are old is asked as well: the answer says whether new ones are there.
+    let has = link.pipe.server.session.replayed.rates(&needs, defaults, link.pipe.now) == Some(0);
     let syncs = link.pipe.server.session.outstanding.quiescent().is_none();
     if !has {
         ask_replayed(&mut link.pipe);

@@ -149,6 +149,45 @@ fn a_read_whose_columns_are_others_on_a_standby_runs_on_the_primary() {
 }
 
 #[test]
+fn a_connection_is_closed_that_may_have_begun_with_old_defaults() {
+    let Trip { scene, standby } = Trip::begun(Way::Simple);
+    let alter = "alter role u set search_path = s";
+    scene.alice.asks(&scene.server, alter, [complete("ALTER ROLE"), ready()]);
+    // All are connected anew, and the standby has not replayed the change when that one is.
+    scene.talk.servers_report("in_hot_standby", "off");
+    scene.alice.sends(Way::Simple.request("0"));
+    let scene = Scene { server: scene.talk.server(3), ..scene };
+    scene.server_answers(&scene.alice, "0", "zero");
+    scene.talk.waits(PAUSE);
+    assert!(standby.is_closed());
+    let scene = scene.becomes_known();
+    scene.asks_server(&scene.alice, "0", "zero");
+    primary_says(&scene, "0/3000200");
+    scene.talk.servers_report("in_hot_standby", "on");
+    scene.asks_server(&scene.alice, "0", "zero");
+    // Here both hosts count as standbys, and servers are connected to them in turn. The next
+    // session of each begins behind the change.
+    let way = Way::Simple;
+    for number in [4, 5] {
+        let standby = scene.talk.server(number);
+        scene.alice.sends(way.request("1"));
+        standby.gets([vec![asked()], way.sent("1")].concat());
+        standby.answers(replayed("0/3000200", "1"));
+        scene.server_answers(&scene.alice, "1", "one");
+        standby.answers(way.reply("another"));
+        assert!(standby.is_closed());
+        scene.asks_server(&scene.alice, "1", "one");
+    }
+    let standby = scene.talk.server(6);
+    scene.alice.sends(way.request("1"));
+    standby.gets([vec![asked()], way.sent("1")].concat());
+    standby.answers(replayed("0/3000200", "1")).answers(way.reply("one"));
+    scene.alice.gets(way.reply("one"));
+    let trip = Trip { standby, scene };
+    trip.visits(&trip.scene.alice, "2", "two");
+}
+
+#[test]
 fn a_standby_is_asked_again_once_the_primary_is_further() {
     let trip = Trip::begun(Way::Simple);
     trip.scene.talk.waits(PAUSE);
