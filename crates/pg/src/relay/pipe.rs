@@ -7,7 +7,7 @@ use refrain_pg_wire::tag::back;
 use refrain_pg_wire::write;
 use refrain_pool::event::Level;
 use refrain_pool::server::HostFinding;
-use refrain_pool::{Conn, Now, note_server_error};
+use refrain_pool::{Conn, Now, note_server_error, note_standby_reads};
 use refrain_sql::Traits;
 
 use crate::ground::schema::DEFINES;
@@ -100,6 +100,19 @@ impl Pipeline<'_> {
             sqlstate,
             &words,
         );
+    }
+
+    /// Tells the log, once for each pool, that a server cannot say how far it is, with its error.
+    #[cold]
+    pub(crate) fn note_unsaid(&mut self, fields: &Fields<'_>) {
+        if std::mem::replace(&mut self.pool().protocol.unsaid_told, true) {
+            return;
+        }
+        let Some(pool) = self.core_state.peek_pool(self.server.pool()) else { return };
+        let host = self.server.host();
+        let words = logged(fields.get(field::MESSAGE).unwrap_or_default());
+        let detail = format!("{host} cannot say how far it is: {words}");
+        note_standby_reads(self.ports, (pool, host), logged(fields.sqlstate()), detail);
     }
 
     /// Notes a parameter that the server reports and that no client can set, if it shows that the

@@ -79,6 +79,9 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
     if !asked && !may {
         return Ok(false);
     }
+    if asked {
+        pipe.note_unsaid(fields);
+    }
     let failed = pipe.server.session.outstanding.fail()?;
     client.session.statements.undo(&failed);
     pipe.server.session.statements.undo(&failed);
@@ -90,7 +93,12 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
         // The query has failed half-way.
         pipe.server.session.soil();
     }
-    if asked { leaves_unproven(pipe) } else { leaves(pipe) };
+    if asked {
+        leaves_unproven(pipe);
+        pipe.server.session.replayed.could_not_say(pipe.now);
+    } else {
+        leaves(pipe);
+    }
     Ok(true)
 }
 

@@ -53,6 +53,13 @@ fn a_standby_that_cannot_say_is_not_read() {
         trip.comes_back("1", "two");
         trip.standby.answers(way.reply("one"));
         trip.scene.alice.gets_nothing();
+        // It is not asked again at once, and the log tells it.
+        trip.scene.talk.waits(PAUSE * 5);
+        trip.scene.asks_server(&trip.scene.alice, "1", "two");
+        let told = |(cause, words): &(&str, String)| {
+            *cause == "standby_reads" && words.ends_with("cannot say how far it is: no time")
+        };
+        assert_eq!(trip.scene.talk.log().iter().filter(|line| told(line)).count(), 1);
     }
 }
 
@@ -127,7 +134,7 @@ fn what_a_standby_parsed_that_was_too_late_is_parsed_anew() {
         trip.comes_back("1", "one");
         trip.standby.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
         trip.standby.answers(Way::Named.reply("one"));
-        talk.waits(PAUSE);
+        talk.waits(PAUSE * 11);
         alice.sends(Way::Named.request("1"));
         let anew = [asked(), close_statement("~1")];
         trip.standby.gets([&anew, &given[..], &sent].concat());
