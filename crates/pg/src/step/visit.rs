@@ -13,8 +13,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use refrain_pool::Now;
 use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::{Now, Rated};
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Purpose;
@@ -61,8 +61,11 @@ pub(crate) fn visit(step: &mut Step<'_, '_>, conn: Conn, input: &[u8]) -> bool {
     let defaults = pool.shared.protocol.place().defaults.changed();
     let rates = |client: &ClientSession, server: &ServerSession| {
         let (own, theirs) = (client.settings.defaults(), server.settings.defaults());
-        let follows = theirs.are(own) && theirs.since >= changed;
-        server.replayed.rates(&needs, defaults, now).filter(|_| follows)
+        if theirs.since < changed || !theirs.are(own) && theirs.since < own.since {
+            return Rated::Outdated;
+        }
+        let rated = server.replayed.rates(&needs, defaults, now).filter(|_| theirs.are(own));
+        rated.map_or(Rated::Unfit, Rated::As)
     };
     let Some(server) = step.step.lend_elsewhere(standbys, conn, rates) else { return false };
     send(step, (conn, server), input, (read, needs));
