@@ -82,7 +82,7 @@ pub(crate) fn described(
     // A transaction that changes the schema may be rolled back, and a standby may be behind:
     // nothing is learned from either.
     let server = &pipe.server.session;
-    let tells = !server.transaction.changes_schema() && !server.replayed.is_asked();
+    let tells = !server.transaction.changes_schema() && server.replayed.home().is_none();
     if let Some(cached) = cached.filter(|_| tells)
         && cached.learn_columns(generation, columns)
     {
@@ -140,7 +140,7 @@ fn hash_columns(pipe: &mut Pipeline<'_>, body: &[u8], what: RowShape) -> u64 {
 /// Begins a new generation if two copies of one generation differ: the schema has changed unseen,
 /// and other servers may have the older copy.
 pub(crate) fn differs(pipe: &mut Pipeline<'_>, cached: &CachedStatement, generation: u32) {
-    let schema_version = pipe.pool().shared.protocol.schema_version();
+    let schema_version = pipe.home().shared.protocol.schema_version();
     if cached.statement.generation() == generation
         && cached.statement.begin_generation(generation, schema_version)
     {

@@ -39,6 +39,14 @@ impl Pipeline<'_> {
         self.core_state.pool_in_use(self.server.pool())
     }
 
+    /// Returns the pool of the client that the server is lent to, whose statements are that pool's:
+    /// the pool of the server, or that beside which it has standbys.
+    #[inline]
+    pub(crate) fn home(&mut self) -> &mut Pool {
+        let home = self.server.session.replayed.home();
+        self.core_state.pool_in_use(home.unwrap_or(self.server.pool()))
+    }
+
     /// Records the reply that the server owes for a message just sent, and returns the number of
     /// the request. For replies that the server does not send, see [`Pipeline::fake`].
     #[inline]

@@ -31,7 +31,6 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) fn ask_replayed(pipe: &mut Pipeline<'_>) {
     write::query(pipe.out(), OF_STANDBY);
     pipe.owe_us(RequestKind::Query, Purpose::Replayed, 0);
-    pipe.server.session.replayed.begin();
     pipe.server.session.statements.forget_unnamed();
 }
 

@@ -4,6 +4,7 @@
 //! to the same name may lead to another standby, so nothing is taken from there.
 
 use refrain_pool::Now;
+use refrain_pool::ids::PoolId;
 
 use crate::standbys::position::Position;
 
@@ -21,8 +22,8 @@ pub(crate) struct Replayed {
     rests_until: Now,
     /// Questions since the last answer that have failed.
     unsaid: u32,
-    /// Whether the server was asked: reads of another pool's clients run there.
-    is_asked: bool,
+    /// The pool of the client whose read runs there, or has run there last.
+    home: Option<PoolId>,
     /// Whether it had what a read needed, once.
     is_proven: bool,
     /// The count of schema changes that its host had replayed for certain when the session began:
@@ -36,14 +37,16 @@ impl Replayed {
         self.since = schema_changes;
     }
 
-    /// Notes that the server is asked.
-    pub(crate) fn begin(&mut self) {
-        self.is_asked = true;
+    /// Notes that the server gets a read of a client of another pool.
+    pub(crate) fn visit(&mut self, home: PoolId) {
+        self.home = Some(home);
     }
 
-    /// Whether the server was ever asked. Reads run on none before.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked
+    /// Returns the pool of the client whose read runs there, or has run there last; `None` if the
+    /// server works for clients of its own pool.
+    #[inline]
+    pub(crate) fn home(&self) -> Option<PoolId> {
+        self.home
     }
 
     /// Takes in what the standby has said.

@@ -166,6 +166,7 @@ fn send(
     (read, needs): (Rc<CachedStatement>, Position),
 ) {
     let mut link = step.linked(conn, server);
+    link.pipe.server.session.replayed.visit(link.client.pool());
     let defaults = link.pipe.pool().shared.protocol.place().defaults.changed();
     // A server whose defaults are old is asked as well: the answer says whether new ones are there.
     let has = link.pipe.server.session.replayed.rates(&needs, defaults, link.pipe.now) == Some(0);

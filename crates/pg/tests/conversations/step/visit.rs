@@ -159,6 +159,14 @@ fn a_read_runs_on_a_standby_that_has_what_it_needs() {
 }
 
 #[test]
+fn a_text_is_the_same_statement_on_a_standby() {
+    let trip = Trip::begun(Way::Unnamed);
+    trip.visits(&trip.scene.alice, "2", "two");
+    let texts: Vec<_> = trip.scene.talk.statements().into_iter().map(|it| it.text).collect();
+    assert_eq!(texts.iter().filter(|text| **text == texts[0]).count(), 1, "{texts:?}");
+}
+
+#[test]
 fn what_is_no_single_read_runs_on_the_primary() {
     let trip = Trip::begun(Way::Simple);
     let Scene { alice, server, .. } = &trip.scene;
