@@ -138,6 +138,8 @@ impl Step<'_, '_> {
                         // Refrain has answered all messages itself: no ReadyForQuery comes that
                         // would free the server.
                         self.after_ready(conn, server);
+                    } else if link.client.cancel_wanted {
+                        self.cancel_late(conn, server);
                     } else if quiet && used == rest.len() && shares_reads(link.pipe.pool()) {
                         self.open_line(conn, server, rest);
                     }

@@ -1,6 +1,7 @@
 //! Standbys that are too late for a read, cannot say how far they are, or refuse it.
 
 use crate::step::answer::{READ, Scene, WAYS, Way};
+use crate::step::side::{canceled, cancels};
 use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
 use crate::talk::*;
 
@@ -192,6 +193,26 @@ fn a_connection_is_closed_that_may_have_begun_with_old_defaults() {
     scene.alice.gets(way.reply("one"));
     let trip = Trip { standby, scene };
     trip.visits(&trip.scene.alice, "2", "two");
+}
+
+#[test]
+fn a_cancel_that_comes_before_the_answer_is_for_the_read_wherever_it_runs() {
+    for late in [false, true] {
+        let trip = asks_behind_a_write(Way::Simple);
+        let Scene { alice, server, talk, .. } = &trip.scene;
+        cancels(talk, alice);
+        trip.standby.answers(replayed(if late { "0/30001FF" } else { "0/3000200" }, "1"));
+        if late {
+            server.gets(Way::Simple.sent("1"));
+            trip.standby.answers(Way::Simple.reply("one"));
+        }
+        let cancelled = if late { server } else { &trip.standby };
+        let pid = if late { 1 } else { 2 };
+        talk.cancel(1).gets_bytes(&cancel_request(pid, b"key!").bytes).ends_stream();
+        cancelled.answers(canceled());
+        alice.gets(canceled());
+        talk.waits(PAUSE);
+    }
 }
 
 #[test]
