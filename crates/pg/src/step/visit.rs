@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use refrain_pool::ids::{Conn, PoolId};
-use refrain_pool::{Now, Rated};
+use refrain_pool::{Now, REQUEST_BYTES_MAX, Rated};
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Purpose;
@@ -91,6 +91,10 @@ fn timeless_read(
     // A reply that is to be kept comes from the primary, and so does that to a read that a standby
     // has sent back.
     if client.is_resent() || client.session.results.is_awaited() {
+        return None;
+    }
+    // The pool keeps a copy of what is sent to a standby.
+    if input.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let read = shared_read(now, core_state, client, input).ok()?.cached;

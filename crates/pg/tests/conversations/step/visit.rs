@@ -159,6 +159,14 @@ fn a_read_runs_on_a_standby_that_has_what_it_needs() {
 }
 
 #[test]
+fn a_long_request_runs_on_the_primary() {
+    let trip = Trip::begun(Way::Named);
+    let long = "x".repeat(9_000);
+    trip.scene.asks_server(&trip.scene.alice, &long, "none");
+    trip.standby.gets_nothing();
+}
+
+#[test]
 fn a_text_is_the_same_statement_on_a_standby() {
     let trip = Trip::begun(Way::Unnamed);
     trip.visits(&trip.scene.alice, "2", "two");
