@@ -245,10 +245,12 @@ pub enum News {
     CancelLost,
     /// A login at the dashboard was wrong.
     DashboardLogin,
+    /// A server cannot say how far it is, so reads stay on the primary.
+    StandbyReads,
 }
 
 impl News {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::ClientLogin,
         Self::ServerLogin,
         Self::ServerFound,
@@ -259,6 +261,7 @@ impl News {
         Self::Duration,
         Self::CancelLost,
         Self::DashboardLogin,
+        Self::StandbyReads,
     ];
 
     /// Returns the key that stands in the log.
@@ -274,6 +277,7 @@ impl News {
             Self::Duration => "duration",
             Self::CancelLost => "cancel",
             Self::DashboardLogin => "dashboard_login",
+            Self::StandbyReads => "standby_reads",
         }
     }
 
@@ -291,6 +295,7 @@ impl News {
             Self::Duration => "duration",
             Self::CancelLost => "a cancel request is not passed on",
             Self::DashboardLogin => "a login at the dashboard was wrong",
+            Self::StandbyReads => "reads stay on the primary",
         })
     }
 }

@@ -173,6 +173,13 @@ impl Hosts {
         self.hosts.iter().zip(&known.entries).map(view).collect()
     }
 
+    /// Returns the number of hosts that are not known to be in another state than pools want: one
+    /// at least.
+    pub(crate) fn in_use(&self) -> usize {
+        let is_in_use = |entry: &&Entry| entry.health != Health::Unsuited;
+        self.known().entries.iter().filter(is_in_use).count().max(1)
+    }
+
     /// Chooses the host of the next server, and counts the server there. Returns `None` if there is
     /// none now: `who` is told when one is found, and asks again with the next tick.
     pub(crate) fn choose(

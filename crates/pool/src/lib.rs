@@ -66,7 +66,11 @@ pub use ids::{ClientSerial, Conn, Core};
 pub use parts::Parts;
 pub use ports::{Output, Ports};
 pub use protocol::{Background, Protocol, Sides, Views};
-pub use step::notes::{ClientNote, note_client, note_duration, note_server_error};
+pub use step::lend::Rated;
+pub use step::notes::{
+    ClientNote, note_client, note_duration, note_server_error, note_standby_reads,
+};
 pub use step::sessions::END_OF_STREAM;
+pub use step::share::REQUEST_BYTES_MAX;
 pub use time::Now;
 pub use transfer::Transfer;

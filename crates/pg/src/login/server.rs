@@ -82,6 +82,9 @@ impl LoginToServer<'_, '_> {
             runs: LoginQuery::None,
             state: None,
         };
+        // Known before the session begins.
+        let replayed = pool.shared.protocol.place().defaults.replayed(&**server.host());
+        server.session.replayed.opens(replayed);
         server.begin_login(logging_in);
     }
 

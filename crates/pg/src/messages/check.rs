@@ -44,7 +44,7 @@ pub(crate) fn may_check_behind(
 ) -> bool {
     let Use::Bind { portal, next } = *to else { return false };
     let statement = &cached.statement;
-    let shared = &pipe.pool().shared.protocol;
+    let shared = &pipe.home().shared.protocol;
     let same_schema = expects.generation == statement.generation()
         && statement.schema_version() >= shared.schema_version()
         && !shared.is_being_defined();

@@ -180,7 +180,7 @@ fn adopts(statements: &mut ClientStatements, name: &[u8], found: Found) {
 /// Begins a new generation of a statement, if the schema has changed since the last one began; true
 /// if it has.
 fn renew_older(pipe: &mut Pipeline<'_>, cached: &CachedStatement) -> bool {
-    let schema_version = pipe.pool().shared.protocol.schema_version();
+    let schema_version = pipe.home().shared.protocol.schema_version();
     let statement = &cached.statement;
     statement.schema_version() < schema_version
         && statement.begin_generation(statement.generation(), schema_version)

@@ -103,7 +103,8 @@ pub(crate) fn intern_parse(
         return Ok(cached);
     }
     lend_name(pipe, session, &cached.statement)?;
-    let identity = Identity { pool: pipe.server.pool(), env: session.settings.env(), tail };
+    let pool = pipe.home().shared.id;
+    let identity = Identity { pool, env: session.settings.env(), tail };
     let statement = pipe.core_state.shared.protocol.registry.make(identity);
     statement.start_schema_version(cached.statement.schema_version());
     let own = Rc::new(CachedStatement::new(statement, session.settings.current()));

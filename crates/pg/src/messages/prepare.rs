@@ -77,10 +77,10 @@ pub(crate) fn intern_in(
     analysed: &Arc<Settings>,
     tail: &[u8],
 ) -> Rc<CachedStatement> {
-    let identity = Identity { pool: pipe.server.pool(), env, tail };
+    let identity = Identity { pool: pipe.home().shared.id, env, tail };
     let unsure = settings.unknown_since().is_some();
     let shared = pipe.core_state.shared.clone();
-    let pool = pipe.core_state.pool_in_use(pipe.server.pool());
+    let pool = pipe.home();
     let schema_version = pool.shared.protocol.schema_version();
     let small = tail.len() <= pool.settings.options.max_cached_statement_bytes;
     let room = shared.protocol.registry.bytes() <= shared.options().general.max_statement_bytes;
@@ -106,7 +106,7 @@ pub(crate) fn intern_in(
         if statement.is_new() {
             statement.start_schema_version(schema_version);
         } else if statement.begin_generation(statement.generation(), schema_version) {
-            pipe.pool().counters.protocol.statements_renewed += 1;
+            pipe.home().counters.protocol.statements_renewed += 1;
         }
     }
     cached
@@ -118,7 +118,7 @@ pub(crate) fn is_over_quota(
     statements: &ClientStatements,
     bytes: usize,
 ) -> bool {
-    let options = &pipe.core_state.pool_in_use(pipe.server.pool()).settings.options;
+    let options = &pipe.home().settings.options;
     let bounds = (options.max_client_statements as usize, options.max_client_statement_bytes);
     !statements.have_room(bytes, bounds)
 }

@@ -156,6 +156,11 @@ impl Job {
         Self { task, refused: None }
     }
 
+    /// Whether a primary is to say how far it is.
+    pub(crate) fn asks_primary(&self) -> bool {
+        matches!(self.task, Task::AskPrimary(_))
+    }
+
     /// Whether it asks for settings of its own, and has to know what the server made of them.
     pub(crate) fn syncs_settings(&self) -> bool {
         matches!(self.task, Task::Fetch(_) | Task::LookUp(_))

@@ -79,8 +79,11 @@ pub(crate) fn described(
             (own.parameters, own.generation) = (parameters, generation);
         }
     });
-    // A transaction that changes the schema may be rolled back: nothing is learned from it.
-    if let Some(cached) = cached.filter(|_| !pipe.server.session.transaction.changes_schema())
+    // A transaction that changes the schema may be rolled back, and a standby may be behind:
+    // nothing is learned from either.
+    let server = &pipe.server.session;
+    let tells = !server.transaction.changes_schema() && server.replayed.home().is_none();
+    if let Some(cached) = cached.filter(|_| tells)
         && cached.learn_columns(generation, columns)
     {
         differs(pipe, &cached, generation);
@@ -137,7 +140,7 @@ fn hash_columns(pipe: &mut Pipeline<'_>, body: &[u8], what: RowShape) -> u64 {
 /// Begins a new generation if two copies of one generation differ: the schema has changed unseen,
 /// and other servers may have the older copy.
 pub(crate) fn differs(pipe: &mut Pipeline<'_>, cached: &CachedStatement, generation: u32) {
-    let schema_version = pipe.pool().shared.protocol.schema_version();
+    let schema_version = pipe.home().shared.protocol.schema_version();
     if cached.statement.generation() == generation
         && cached.statement.begin_generation(generation, schema_version)
     {

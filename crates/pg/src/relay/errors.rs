@@ -346,7 +346,7 @@ fn learn(
         let generation = pipe.server.session.statements.peek(id).map(|slot| slot.generation);
         let unnamed = pipe.server.session.statements.unnamed();
         let seen = generation.or((unnamed.id == id).then_some(unnamed.generation));
-        let schema_version = pipe.pool().shared.protocol.schema_version();
+        let schema_version = pipe.home().shared.protocol.schema_version();
         let mut begun = false;
         for_client_statement(statements, id, |statement| {
             let shared = &statement.held.cached().statement;

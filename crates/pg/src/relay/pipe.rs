@@ -7,7 +7,7 @@ use refrain_pg_wire::tag::back;
 use refrain_pg_wire::write;
 use refrain_pool::event::Level;
 use refrain_pool::server::HostFinding;
-use refrain_pool::{Conn, Now, note_server_error};
+use refrain_pool::{Conn, Now, note_server_error, note_standby_reads};
 use refrain_sql::Traits;
 
 use crate::ground::schema::DEFINES;
@@ -37,6 +37,14 @@ impl Pipeline<'_> {
     #[inline]
     pub(crate) fn pool(&mut self) -> &mut Pool {
         self.core_state.pool_in_use(self.server.pool())
+    }
+
+    /// Returns the pool of the client that the server is lent to, whose statements are that pool's:
+    /// the pool of the server, or that beside which it has standbys.
+    #[inline]
+    pub(crate) fn home(&mut self) -> &mut Pool {
+        let home = self.server.session.replayed.home();
+        self.core_state.pool_in_use(home.unwrap_or(self.server.pool()))
     }
 
     /// Records the reply that the server owes for a message just sent, and returns the number of
@@ -100,6 +108,19 @@ impl Pipeline<'_> {
             sqlstate,
             &words,
         );
+    }
+
+    /// Tells the log, once for each pool, that a server cannot say how far it is, with its error.
+    #[cold]
+    pub(crate) fn note_unsaid(&mut self, fields: &Fields<'_>) {
+        if std::mem::replace(&mut self.pool().protocol.unsaid_told, true) {
+            return;
+        }
+        let Some(pool) = self.core_state.peek_pool(self.server.pool()) else { return };
+        let host = self.server.host();
+        let words = logged(fields.get(field::MESSAGE).unwrap_or_default());
+        let detail = format!("{host} cannot say how far it is: {words}");
+        note_standby_reads(self.ports, (pool, host), logged(fields.sqlstate()), detail);
     }
 
     /// Notes a parameter that the server reports and that no client can set, if it shows that the
@@ -171,9 +192,10 @@ impl Pipeline<'_> {
     }
 
     /// Notes that the defaults of new sessions have changed: servers of the same host are connected
-    /// anew as they come free.
+    /// anew as they come free. A standby may begin sessions with the old ones for a while.
     #[cold]
     fn renew(&mut self) {
+        self.pool().shared.protocol.place().clone().defaults_change();
         self.core_state.shared.renew(&self.server.host().to_string());
     }
 }

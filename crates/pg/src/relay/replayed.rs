@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use refrain_pg_wire::back::Fields;
 use refrain_pg_wire::write;
+use refrain_pool::Now;
 use refrain_pool::server::HostFinding;
 
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
@@ -42,18 +43,26 @@ pub(crate) fn replayed_row(
     row: &[u8],
 ) -> Result<(), Halt> {
     let (now, position) = (pipe.now, Position::of_standby(row));
-    let progress = &pipe.pool().shared.clone().protocol.place().clone().progress;
-    let lag = position.and_then(|position| progress.lag(&position, now));
+    let place = pipe.pool().shared.protocol.place().clone();
+    let lag = position.and_then(|position| place.progress.lag(&position, now));
     pipe.server.note_lag(lag);
     pipe.server.session.replayed.learn(position);
     if position.is_none() {
         pipe.find_host(HostFinding::Doubtful);
     }
-    let needs = session.away.as_ref().and_then(|away| away.needs);
-    if needs.is_some_and(|needs| pipe.server.session.replayed.has(&needs)) {
-        return Ok(());
+    let away = session.away.as_ref().and_then(|away| Some((away.needs?, away.written.as_of.1)));
+    if let Some((needs, schema_changes)) = away
+        && pipe.server.session.replayed.has(&needs)
+    {
+        place.defaults.replays(&**pipe.server.host(), schema_changes);
+        if pipe.server.session.replayed.proves(place.defaults.changed()) {
+            return Ok(());
+        }
+        // The session may have begun before the standby had replayed the change. The next one
+        // begins behind it.
+        pipe.server.close_later();
     }
-    Err(leaves(pipe))
+    Err(leaves_unproven(pipe))
 }
 
 /// Whether an error of a standby, which is in another pool than the client, is to have the client's
@@ -69,20 +78,62 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
     if !asked && !may {
         return Ok(false);
     }
+    if asked {
+        pipe.note_unsaid(fields);
+    }
     let failed = pipe.server.session.outstanding.fail()?;
     client.session.statements.undo(&failed);
     pipe.server.session.statements.undo(&failed);
-    let session = &mut client.session;
-    if let (false, Some(read), Some(away)) = (asked, &session.read, &mut session.away) {
-        away.rest(read.statement.id, pipe.now, REST);
+    if !asked {
+        rest(&mut client.session, pipe.now);
     }
     let own = failed.entry.action.own();
     if own.is_some_and(|own| own.error == OwnError::RefuseSettings) {
         // The query has failed half-way.
         pipe.server.session.soil();
     }
-    leaves(pipe);
+    if asked {
+        leaves_unproven(pipe);
+        pipe.server.session.replayed.could_not_say(pipe.now);
+    } else {
+        leaves(pipe);
+    }
     Ok(true)
+}
+
+/// Whether a client's read is to run elsewhere since its statement returns other columns on this
+/// standby, or has other parameters, than the client was told: the schema has changed past Refrain,
+/// and the standby is not as far as the primary, or further.
+#[cold]
+pub(crate) fn has_other_columns(link: &mut Link<'_>) -> bool {
+    let Link { pipe, client } = link;
+    if client.pool() == pipe.server.pool() || !client.may_go_elsewhere(pipe.server) {
+        return false;
+    }
+    rest(&mut client.session, pipe.now);
+    leaves(pipe);
+    true
+}
+
+/// Has the statement of a client's read run on the primary for a while.
+fn rest(session: &mut ClientSession, now: Now) {
+    if let (Some(read), Some(away)) = (&session.read, &mut session.away) {
+        away.rest(read.statement.id, now, REST);
+    }
+}
+
+/// Notes that a client's read has to run on the primary, since nothing is proven of the standby.
+fn leaves_unproven(pipe: &mut Pipeline<'_>) -> Halt {
+    forget_unproven(pipe);
+    leaves(pipe)
+}
+
+/// Trusts no statement of a standby from which nothing is proven: it may have parsed the last ones
+/// for a schema from before the client's changes, or others' that the client needs.
+pub(crate) fn forget_unproven(pipe: &mut Pipeline<'_>) {
+    let statements = &mut pipe.server.session.statements;
+    statements.doubt_all();
+    statements.forget_unnamed();
 }
 
 /// Notes that a client's read has to run on the primary. The server is not asked again for a while.

@@ -22,7 +22,7 @@ use crate::relay::knowledge::settings_are_reported;
 use crate::relay::link::{Link, for_client_statement};
 use crate::relay::pipe::{Pipeline, write_fake};
 use crate::relay::reader::{Goes, Halt, Reader, ServerInput, rest_of};
-use crate::relay::replayed::replayed_row;
+use crate::relay::replayed::{has_other_columns, replayed_row};
 use crate::relay::reports::{
     read_settings_ends, read_settings_row, restores, take_reported, tell_report,
 };
@@ -243,6 +243,9 @@ impl<'a> Reader<'a> for Link<'a> {
         if described && !self.pipe.server.session.expected.met {
             self.pipe.server.session.expected = Expected::ANYTHING;
             self.flush(run);
+            if has_other_columns(self) {
+                return Err(Halt::Elsewhere);
+            }
             refuse_behind(
                 self.client.conn(),
                 &mut self.pipe,
@@ -270,7 +273,8 @@ impl<'a> Reader<'a> for Link<'a> {
             }
             self.settle(settled.seq);
             self.fake_due(run);
-        } else if settled.entry.kind == RequestKind::Query {
+        } else if settled.entry.kind == RequestKind::Query && settled.entry.action.is_for_client() {
+            // Of a query of Refrain's own, which stands in front, the client gets nothing.
             self.client.session.begin_reply();
         }
         // The client sent another message before its COPY began. PostgreSQL would end the session

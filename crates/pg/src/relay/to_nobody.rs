@@ -112,6 +112,9 @@ impl<'a> Reader<'a> for Pipeline<'a> {
         let syncs = own.is_some_and(|own| own.error == OwnError::RefuseSettings);
         if let Some(job) = self.server.job_mut() {
             job.fails(&failed.entry, fields);
+            if job.asks_primary() {
+                self.note_unsaid(fields);
+            }
         }
         // A query that sets or resets settings has failed half-way: the server's settings are
         // unknown.

@@ -19,6 +19,7 @@ use crate::ground::schema::Schema;
 use crate::reads::hidden::Hidden;
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
+use crate::standbys::defaults::StandbyDefaults;
 use crate::standbys::progress::PrimaryProgress;
 use crate::statements::relations::Table;
 
@@ -31,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) hidden: Hidden,
     /// How far the primary of the database was, where reads run on standbys.
     pub(crate) progress: PrimaryProgress,
+    /// The changes of the settings with which sessions begin, for connections to standbys.
+    pub(crate) defaults: StandbyDefaults,
     places: Arc<Places>,
     known: Mutex<KnownPlace>,
 }
@@ -82,8 +85,9 @@ impl Places {
             return known;
         }
         let (topics, schema) = make();
-        let (hidden, progress, known) = Default::default();
-        let place = Place { topics, schema, hidden, progress, places: self.clone(), known };
+        let (hidden, progress, defaults, known) = Default::default();
+        let places = self.clone();
+        let place = Place { topics, schema, hidden, progress, defaults, places, known };
         let place = Arc::new(place);
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
@@ -206,6 +210,16 @@ impl Place {
     pub(crate) fn databases_change(&self) {
         let places = self.places.of_cluster(self.identity().map(|identity| identity.cluster));
         places.iter().for_each(|place| place.schema.schema_change());
+    }
+
+    /// Counts a change of the settings with which sessions begin, in all databases of the cluster:
+    /// names may mean something else in sessions that begin from now on.
+    pub(crate) fn defaults_change(&self) {
+        let places = self.places.of_cluster(self.identity().map(|identity| identity.cluster));
+        for place in places {
+            place.schema.schema_change();
+            place.defaults.change(place.schema.schema_changes());
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, KnownPlace> {

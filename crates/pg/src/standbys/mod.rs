@@ -1,6 +1,7 @@
 //! Standbys: what makes it certain that a standby has all that a client has written.
 
 pub(crate) mod position;
+pub(crate) mod defaults;
 pub(crate) mod replayed;
 pub(crate) mod progress;
 pub(crate) mod away;

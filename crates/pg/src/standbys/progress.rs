@@ -10,7 +10,7 @@
 //! connection on which the read runs, and before that: it loses nothing while the connection lasts.
 //!
 //! The primary is asked when a read needs it, at most once in [`PAUSE_US`], for all pools of the
-//! database.
+//! database. After a question without an answer it is asked seldom.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -25,6 +25,8 @@ use crate::standbys::position::{History, Position};
 const PAUSE_US: u64 = 10_000;
 /// Time after which a question without an answer is lost, in microseconds.
 const PATIENCE_US: u64 = 1_000_000;
+/// Doublings of that time, at most, while no question is answered.
+const LONGER_MAX: u32 = 5;
 /// Answers that are kept within `max_lag`, at most, beside the first and the last.
 const KEPT: u32 = 16;
 /// The part of `max_lag` after which the primary is asked again while reads need it.
@@ -42,6 +44,8 @@ struct KnownProgress {
     /// When the last question began, and whether it is under way.
     asked: Option<Now>,
     is_asking: bool,
+    /// Questions since the last answer that were over without one.
+    unanswered: u32,
     /// The history of the answers.
     history: Option<History>,
     /// The answers, the oldest first.
@@ -138,7 +142,11 @@ impl PrimaryProgress {
         if known.asked == Some(question.asked) {
             known.is_asking = false;
         }
-        let Some(Position { history, lsn }) = question.answer else { return };
+        let Some(Position { history, lsn }) = question.answer else {
+            known.unanswered += 1;
+            return;
+        };
+        known.unanswered = 0;
         if known.history != Some(history) {
             known.answers.clear();
             known.history = Some(history);
@@ -163,7 +171,12 @@ impl PrimaryProgress {
 impl KnownProgress {
     fn may_ask(&self, now: Now) -> bool {
         let Some(asked) = self.asked else { return true };
-        let pause = if self.is_asking { PATIENCE_US } else { PAUSE_US };
+        let pause = match self.unanswered {
+            0 if self.is_asking => PATIENCE_US,
+            0 => PAUSE_US,
+            // Without the right to ask, for example, the next question is as vain.
+            several => PATIENCE_US << (several - 1).min(LONGER_MAX),
+        };
         asked.0 + pause <= now.0
     }
 
@@ -251,8 +264,22 @@ mod tests {
         let question = progress.ask(Now(1)).unwrap();
         assert!(progress.ask(Now(PATIENCE_US)).is_none());
         assert!(progress.may_ask(Now(1 + PATIENCE_US)), "the question may be lost");
-        progress.learn(&question, LAG);
+        progress.learn(&PrimaryQuestion { answer: Some(position(1, 50)), ..question }, LAG);
         assert!(!progress.may_ask(Now(PAUSE_US)) && progress.may_ask(Now(1 + PAUSE_US)));
+    }
+
+    #[test]
+    fn a_primary_that_does_not_answer_is_asked_seldom() {
+        let progress = PrimaryProgress::default();
+        let mut now = 1;
+        for pause in [1, 2, 4, 8, 16, 32, 32].map(|times| times * PATIENCE_US) {
+            let question = progress.ask(Now(now)).expect("it is time to ask");
+            progress.learn(&question, LAG);
+            assert!(!progress.may_ask(Now(now + pause - 1)));
+            now += pause;
+        }
+        answers(&progress, now, position(1, 50));
+        assert!(progress.may_ask(Now(now + PAUSE_US)));
     }
 
     #[test]

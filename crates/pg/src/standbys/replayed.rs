@@ -4,23 +4,54 @@
 //! to the same name may lead to another standby, so nothing is taken from there.
 
 use refrain_pool::Now;
+use refrain_pool::ids::PoolId;
 
 use crate::standbys::position::Position;
 
 /// Time for which a standby is not asked again that was too late for a read, in microseconds.
 const REST_US: u64 = 50_000;
+/// Time for which one is not that failed to say how far it is, in microseconds, and how often it
+/// doubles at most.
+const UNSAID_US: u64 = 1_000_000;
+const DOUBLINGS_MAX: u32 = 5;
 
 /// The position of a standby, as it has said itself.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     position: Option<Position>,
     rests_until: Now,
+    /// Questions since the last answer that have failed.
+    unsaid: u32,
+    /// The pool of the client whose read runs there, or has run there last.
+    home: Option<PoolId>,
+    /// Whether it had what a read needed, once.
+    is_proven: bool,
+    /// The count of schema changes that its host had replayed for certain when the session began:
+    /// so the session's defaults are behind these.
+    since: u64,
 }
 
 impl Replayed {
+    /// Begins with a session at a host that has replayed so many schema changes for certain.
+    pub(crate) fn opens(&mut self, schema_changes: u64) {
+        self.since = schema_changes;
+    }
+
+    /// Notes that the server gets a read of a client of another pool.
+    pub(crate) fn visit(&mut self, home: PoolId) {
+        self.home = Some(home);
+    }
+
+    /// Returns the pool of the client whose read runs there, or has run there last; `None` if the
+    /// server works for clients of its own pool.
+    #[inline]
+    pub(crate) fn home(&self) -> Option<PoolId> {
+        self.home
+    }
+
     /// Takes in what the standby has said.
     pub(crate) fn learn(&mut self, position: Option<Position>) {
-        self.position = position;
+        (self.position, self.unsaid) = (position, 0);
     }
 
     /// Whether the standby is known to have all that is needed.
@@ -28,14 +59,72 @@ impl Replayed {
         self.position.is_some_and(|position| position.has(needs))
     }
 
-    /// Notes that the standby was too late for a read, or could not say.
-    pub(crate) fn was_late(&mut self, now: Now) {
-        self.rests_until = Now(now.0 + REST_US);
+    /// Notes that a read may run there. Returns whether the session's defaults are behind the
+    /// change that was the last of so many schema changes.
+    pub(crate) fn proves(&mut self, defaults: u64) -> bool {
+        self.is_proven = true;
+        self.since >= defaults
     }
 
-    /// Returns how well the standby suits a read: 0 if it has what is needed, 1 if it is to be
-    /// asked in front of the read.
-    pub(crate) fn rates(&self, needs: &Position, now: Now) -> Option<u8> {
-        if self.has(needs) { Some(0) } else { (self.rests_until <= now).then_some(1) }
+    /// Notes that the standby was too late for a read.
+    pub(crate) fn was_late(&mut self, now: Now) {
+        self.rests_until = Now(now.0 + REST_US);
+        if !self.is_proven {
+            // Whatever its host has replayed: this may be another standby.
+            self.since = 0;
+        }
+    }
+
+    /// Notes that a question has failed: without the right to ask, for example, the next one is as
+    /// vain.
+    pub(crate) fn could_not_say(&mut self, now: Now) {
+        self.rests_until = Now(now.0 + (UNSAID_US << self.unsaid.min(DOUBLINGS_MAX)));
+        self.unsaid += 1;
+    }
+
+    /// Returns how well the standby suits a read: 0 if it has what is needed and began behind the
+    /// last change of `defaults`, 1 if it is to be asked in front of the read.
+    pub(crate) fn rates(&self, needs: &Position, defaults: u64, now: Now) -> Option<u8> {
+        match self.has(needs) {
+            true => Some(u8::from(self.since < defaults)),
+            false => (self.rests_until <= now).then_some(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::standbys::position::tests::position;
+
+    #[test]
+    fn a_standby_that_cannot_say_is_asked_seldom() {
+        let (mut replayed, needs) = (Replayed::default(), position(1, 50));
+        for seconds in [1, 2, 4, 8, 16, 32, 32] {
+            replayed.was_late(Now(7));
+            replayed.could_not_say(Now(7));
+            let end = 7 + seconds * UNSAID_US;
+            assert_eq!(replayed.rates(&needs, 0, Now(end - 1)), None);
+            assert_eq!(replayed.rates(&needs, 0, Now(end)), Some(1));
+        }
+        replayed.learn(Some(position(1, 49)));
+        replayed.was_late(Now(7));
+        assert_eq!(replayed.rates(&needs, 0, Now(7 + REST_US)), Some(1));
+    }
+
+    #[test]
+    fn a_session_counts_that_began_behind_a_change_of_defaults() {
+        let (mut replayed, needs) = (Replayed::default(), position(1, 50));
+        replayed.opens(4);
+        replayed.learn(Some(needs));
+        assert_eq!(replayed.rates(&needs, 4, Now(1)), Some(0));
+        assert_eq!(replayed.rates(&needs, 5, Now(1)), Some(1), "it began before");
+        let mut late = Replayed::default();
+        late.opens(4);
+        late.was_late(Now(1));
+        assert!(!late.proves(4), "it may be another standby of the name");
+        assert!(replayed.proves(4) && !replayed.proves(5));
+        replayed.was_late(Now(1));
+        assert!(replayed.proves(4), "it was proven before it was late");
     }
 }

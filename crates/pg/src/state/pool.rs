@@ -36,6 +36,8 @@ pub struct PoolPart {
     pub(crate) standbys: Option<PoolId>,
     /// Whether a read needs to know how far the primary is.
     pub(crate) primary_due: bool,
+    /// Whether the log tells that a server cannot say how far it is.
+    pub(crate) unsaid_told: bool,
     /// The requests that are repeated.
     pub(crate) repeats: Repeats,
     /// Clients whose query strings wait for news of their normalized queries.

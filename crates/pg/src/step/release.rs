@@ -43,6 +43,16 @@ impl Step<'_, '_> {
             OwnCancel::Dropped => {}
         }
     }
+
+    /// Cancels a request that has just been sent: the cancel came while its first server did
+    /// something for Refrain in front of it, and the request has moved.
+    #[cold]
+    pub(crate) fn cancel_late(&mut self, client: Conn, server: Conn) {
+        if let Some(client) = self.step.engine.connections.client(client) {
+            client.cancel_wanted = false;
+        }
+        self.cancel_request_of(client, server);
+    }
 }
 
 impl Pipeline<'_> {

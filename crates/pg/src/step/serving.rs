@@ -138,6 +138,8 @@ impl Step<'_, '_> {
                         // Refrain has answered all messages itself: no ReadyForQuery comes that
                         // would free the server.
                         self.after_ready(conn, server);
+                    } else if link.client.cancel_wanted {
+                        self.cancel_late(conn, server);
                     } else if quiet && used == rest.len() && shares_reads(link.pipe.pool()) {
                         self.open_line(conn, server, rest);
                     }
@@ -216,7 +218,12 @@ impl Step<'_, '_> {
         }
         match halt {
             Halt::More => {
-                self.linked(client, server).client.session.read_bytes += used as u64;
+                let link = self.linked(client, server);
+                let oldest = link.pipe.server.session.outstanding.front();
+                // Of a query of Refrain's own, which stands in front, the client gets nothing.
+                if oldest.is_none_or(|oldest| oldest.action.is_for_client()) {
+                    link.client.session.read_bytes += used as u64;
+                }
                 self.step.push_back_on_server(client, server);
                 return (used, false);
             }

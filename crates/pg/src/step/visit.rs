@@ -13,13 +13,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use refrain_pool::Now;
 use refrain_pool::ids::{Conn, PoolId};
+use refrain_pool::{Now, REQUEST_BYTES_MAX, Rated};
 
 use crate::engine::Step;
 use crate::pipeline::outstanding::Purpose;
 use crate::relay::link::{Link, Stop};
-use crate::relay::replayed::ask_replayed;
+use crate::relay::replayed::{ask_replayed, forget_unproven};
 use crate::relay::turn::drop_answered_parse;
 use crate::standbys::away::Away;
 use crate::standbys::position::Position;
@@ -58,10 +58,14 @@ pub(crate) fn visit(step: &mut Step<'_, '_>, conn: Conn, input: &[u8]) -> bool {
     let Some((needs, standbys)) = needs.zip(standbys) else { return false };
     let pool = step.step.engine.core_state.pool_in_use(standbys);
     let changed = pool.shared.protocol.defaults_changed();
+    let defaults = pool.shared.protocol.place().defaults.changed();
     let rates = |client: &ClientSession, server: &ServerSession| {
         let (own, theirs) = (client.settings.defaults(), server.settings.defaults());
-        let follows = theirs.are(own) && theirs.since >= changed;
-        server.replayed.rates(&needs, now).filter(|_| follows)
+        if theirs.since < changed || !theirs.are(own) && theirs.since < own.since {
+            return Rated::Outdated;
+        }
+        let rated = server.replayed.rates(&needs, defaults, now).filter(|_| theirs.are(own));
+        rated.map_or(Rated::Unfit, Rated::As)
     };
     let Some(server) = step.step.lend_elsewhere(standbys, conn, rates) else { return false };
     send(step, (conn, server), input, (read, needs));
@@ -87,6 +91,10 @@ fn timeless_read(
     // A reply that is to be kept comes from the primary, and so does that to a read that a standby
     // has sent back.
     if client.is_resent() || client.session.results.is_awaited() {
+        return None;
+    }
+    // The pool keeps a copy of what is sent to a standby.
+    if input.len() > REQUEST_BYTES_MAX {
         return None;
     }
     let read = shared_read(now, core_state, client, input).ok()?.cached;
@@ -162,7 +170,10 @@ fn send(
     (read, needs): (Rc<CachedStatement>, Position),
 ) {
     let mut link = step.linked(conn, server);
-    let has = link.pipe.server.session.replayed.has(&needs);
+    link.pipe.server.session.replayed.visit(link.client.pool());
+    let defaults = link.pipe.pool().shared.protocol.place().defaults.changed();
+    // A server whose defaults are old is asked as well: the answer says whether new ones are there.
+    let has = link.pipe.server.session.replayed.rates(&needs, defaults, link.pipe.now) == Some(0);
     let syncs = link.pipe.server.session.outstanding.quiescent().is_none();
     if !has {
         ask_replayed(&mut link.pipe);
@@ -182,6 +193,9 @@ fn send(
     if is_sent {
         step.step.push_back_on_client(conn, server);
     } else {
+        if !has {
+            forget_unproven(&mut step.linked(conn, server).pipe);
+        }
         leave(step, (conn, server), statement, syncs);
     }
 }

@@ -291,7 +291,8 @@ impl<P: Protocol> Supply<'_, P> {
     }
 
     /// Looks for a server of a pool for which nobody waits, but which a request could have used
-    /// just now: asks one that was idle for long, and the other cores, or connects one.
+    /// just now: asks one that was idle for long, and the other cores, or connects one. Those that
+    /// are idle did not suit the request; one at another host may.
     pub(crate) fn grow_for_next(&mut self, id: PoolId) {
         let (now, core) = (self.now, self.core_state.core);
         let pool = self.core_state.pool_in_use(id);
@@ -303,7 +304,10 @@ impl<P: Protocol> Supply<'_, P> {
             return;
         }
         let pool = self.core_state.pool(id);
-        if !pool.idle().is_empty() || !pool.may_try_login(now) || self.try_connect(id, 0) {
+        let hosts = pool.settings.hosts.as_ref().map_or(1, |hosts| hosts.in_use());
+        // All pools take turns at the hosts together, so a host may get two servers of this one.
+        let is_enough = pool.idle().len() > 2 * (hosts - 1);
+        if is_enough || !pool.may_try_login(now) || self.try_connect(id, 0) {
             return;
         }
         let servers = self.core_state.shared.counts.servers(id);

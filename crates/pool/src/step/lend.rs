@@ -20,6 +20,17 @@ use crate::step::lending::count_transaction;
 use crate::step::share::REQUEST_BYTES_MAX;
 use crate::waiters::Waiter;
 
+/// How well an idle server of another pool suits a client's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rated {
+    /// The server may get the request; the lower, the better.
+    As(u8),
+    /// It may not get the request now.
+    Unfit,
+    /// It will suit no request any more.
+    Outdated,
+}
+
 impl<P: Protocol> Step<'_, P> {
     /// Gives a client a server, or queues the client until there is one. Returns the server that
     /// the client has now.
@@ -61,12 +72,13 @@ impl<P: Protocol> Step<'_, P> {
     /// `rates` lowest, of several the one used last. The request is all that the client has sent,
     /// and the caller sends all of it ([`crate::Sharing::await_turn`]): the client's next one is
     /// its own pool's again. If there is no such server, returns `None`, and the pool gets one more
-    /// for the next request, as far as the limits allow.
+    /// for the next request, as far as the limits allow. Servers that are rated as outdated are
+    /// closed.
     pub fn lend_elsewhere(
         &mut self,
         id: PoolId,
         client: Conn,
-        rates: impl Fn(&P::Client, &P::Server) -> Option<u8>,
+        rates: impl Fn(&P::Client, &P::Server) -> Rated,
     ) -> Option<Conn> {
         let now = self.now;
         if self.engine.core_state.leaves(id, now) {
@@ -80,11 +92,19 @@ impl<P: Protocol> Step<'_, P> {
         let Connection::Client(asking) = connections.get(client) else { return None };
         let delay = pool.settings.options.server_check_delay;
         let mut best: Option<(u8, Conn)> = None;
+        let mut outdated = Vec::new();
         for &conn in pool.idle().iter().rev() {
             let Connection::Server(server) = connections.get(conn) else { continue };
             let suits =
                 pool.choice.lends_last || P::suits(&asking.session, &server.session).is_some();
-            let rated = rates(&asking.session, &server.session).filter(|_| suits);
+            let rated = match rates(&asking.session, &server.session) {
+                Rated::As(rated) => Some(rated).filter(|_| suits),
+                Rated::Unfit => None,
+                Rated::Outdated => {
+                    outdated.push(conn);
+                    None
+                }
+            };
             let better = rated.filter(|rated| best.is_none_or(|(best, _)| *rated < best));
             if let Some(rated) = better.filter(|_| is_fresh(connections, conn, delay, now)) {
                 best = Some((rated, conn));
@@ -93,11 +113,15 @@ impl<P: Protocol> Step<'_, P> {
                 break;
             }
         }
+        for conn in outdated {
+            self.engine.core_state.pool_in_use(id).remove_idle(conn);
+            self.close_server(conn);
+        }
         let Some((_, server)) = best else {
             self.supply().grow_for_next(id);
             return None;
         };
-        core_state.pool_in_use(id).remove_idle(server);
+        self.engine.core_state.pool_in_use(id).remove_idle(server);
         self.link(client, server);
         Some(server)
     }

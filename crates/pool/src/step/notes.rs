@@ -85,6 +85,17 @@ pub fn note_server_error<P: Protocol>(
     note_pool(ports, (pool, host), level, cause, Some(code.into()), detail);
 }
 
+/// Logs that reads of a pool stay on the primary, because a server cannot say how far it is.
+pub fn note_standby_reads<P: Protocol>(
+    ports: &mut Ports<P>,
+    (pool, host): (&Pool<P>, &Host),
+    code: String,
+    detail: String,
+) {
+    let (level, cause) = (Level::Warn, News::StandbyReads.key());
+    note_pool(ports, (pool, host), level, cause, Some(code.into()), detail);
+}
+
 /// Logs the time of a command, in words.
 pub fn note_duration<P: Protocol>(ports: &mut Ports<P>, pool: &Pool<P>, detail: String) {
     let (level, cause) = (Level::Info, News::Duration.key());

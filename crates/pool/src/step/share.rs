@@ -27,9 +27,10 @@ use crate::server::{Server, ServerState};
 use crate::stats::PoolCounters;
 use crate::time::Now;
 
-/// Bytes of a request that shares a server at most: the pool keeps a copy of each. With
+/// Bytes of a request at most that shares a server, or runs on one of another pool: the pool keeps
+/// a copy of each. With
 /// `share_depth` this bounds the memory of a line.
-pub(crate) const REQUEST_BYTES_MAX: usize = 8 * 1024;
+pub const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
 impl<P: Protocol> Sharing<'_, P> {
     /// Whether enough servers of a client's pool run reads, so that the client had better share

@@ -1,6 +1,7 @@
 //! Standbys that are too late for a read, cannot say how far they are, or refuse it.
 
-use crate::step::answer::{Scene, WAYS, Way};
+use crate::step::answer::{READ, Scene, WAYS, Way};
+use crate::step::side::{canceled, cancels};
 use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
 use crate::talk::*;
 
@@ -53,6 +54,13 @@ fn a_standby_that_cannot_say_is_not_read() {
         trip.comes_back("1", "two");
         trip.standby.answers(way.reply("one"));
         trip.scene.alice.gets_nothing();
+        // It is not asked again at once, and the log tells it.
+        trip.scene.talk.waits(PAUSE * 5);
+        trip.scene.asks_server(&trip.scene.alice, "1", "two");
+        let told = |(cause, words): &(&str, String)| {
+            *cause == "standby_reads" && words.ends_with("cannot say how far it is: no time")
+        };
+        assert_eq!(trip.scene.talk.log().iter().filter(|line| told(line)).count(), 1);
     }
 }
 
@@ -87,6 +95,124 @@ fn a_client_that_is_away_is_cancelled_where_it_is() {
     trip.standby.answers([error("57014", "canceling statement due to user request"), ready()]);
     alice.gets([error("57014", "canceling statement due to user request"), ready()]);
     server.gets_nothing();
+}
+
+#[test]
+fn a_read_that_a_standby_refuses_behind_its_answer_runs_on_the_primary() {
+    for way in WAYS {
+        for pieces in [1, 2] {
+            let trip = asks_behind_a_write(way);
+            for piece in replayed("0/3000200", "1").chunks(4 / pieces) {
+                trip.standby.answers(piece.to_vec());
+            }
+            let words = "cannot access temporary or unlogged relations during recovery";
+            trip.standby.answers([error("0A000", words), ready()]);
+            trip.comes_back("1", "two");
+        }
+    }
+}
+
+#[test]
+fn a_read_of_a_standby_that_goes_behind_its_answer_runs_on_the_primary() {
+    for way in WAYS {
+        let trip = asks_behind_a_write(way);
+        trip.standby.answers(replayed("0/3000200", "1"));
+        trip.standby.breaks();
+        trip.comes_back("1", "two");
+    }
+}
+
+#[test]
+fn what_a_standby_parsed_that_was_too_late_is_parsed_anew() {
+    for proof in [replayed("0/30000FF", "1"), vec![error("57014", "no time"), ready()]] {
+        let trip = Trip::connected(Way::Named);
+        let Scene { alice, talk, .. } = &trip.scene;
+        alice.sends(Way::Named.request("1"));
+        let sent = Way::Named.sent("1");
+        let given = [parse("~1", READ), describe_statement("~1")];
+        trip.standby.gets([&[asked()], &given[..], &sent].concat());
+        trip.standby.answers(proof);
+        trip.comes_back("1", "one");
+        trip.standby.answers([parse_complete(), parameters(&[23]), columns(&["a"])]);
+        trip.standby.answers(Way::Named.reply("one"));
+        talk.waits(PAUSE * 11);
+        alice.sends(Way::Named.request("1"));
+        let anew = [asked(), close_statement("~1")];
+        trip.standby.gets([&anew, &given[..], &sent].concat());
+    }
+}
+
+#[test]
+fn a_read_whose_columns_are_others_on_a_standby_runs_on_the_primary() {
+    let trip = Trip::connected(Way::Named);
+    trip.scene.alice.sends(Way::Named.request("1"));
+    trip.standby.forgets();
+    trip.standby.answers(replayed("0/3000100", "1"));
+    trip.standby.answers([parse_complete(), parameters(&[23]), columns(&["a", "b"])]);
+    // Nothing is known of the primary's copies: they have the name that they had.
+    trip.comes_back("1", "one");
+    trip.standby.answers(Way::Named.reply("one"));
+    trip.scene.asks_server(&trip.scene.alice, "1", "one");
+    assert_eq!(trip.counts(), (1, 1));
+}
+
+#[test]
+fn a_connection_is_closed_that_may_have_begun_with_old_defaults() {
+    let Trip { scene, standby } = Trip::begun(Way::Simple);
+    let alter = "alter role u set search_path = s";
+    scene.alice.asks(&scene.server, alter, [complete("ALTER ROLE"), ready()]);
+    // All are connected anew, and the standby has not replayed the change when that one is.
+    scene.talk.servers_report("in_hot_standby", "off");
+    scene.alice.sends(Way::Simple.request("0"));
+    let scene = Scene { server: scene.talk.server(3), ..scene };
+    scene.server_answers(&scene.alice, "0", "zero");
+    scene.talk.waits(PAUSE);
+    assert!(standby.is_closed());
+    let scene = scene.becomes_known();
+    scene.asks_server(&scene.alice, "0", "zero");
+    primary_says(&scene, "0/3000200");
+    scene.talk.servers_report("in_hot_standby", "on");
+    scene.asks_server(&scene.alice, "0", "zero");
+    // Here both hosts count as standbys, and servers are connected to them in turn. The next
+    // session of each begins behind the change.
+    let way = Way::Simple;
+    for number in [4, 5] {
+        let standby = scene.talk.server(number);
+        scene.alice.sends(way.request("1"));
+        standby.gets([vec![asked()], way.sent("1")].concat());
+        standby.answers(replayed("0/3000200", "1"));
+        scene.server_answers(&scene.alice, "1", "one");
+        standby.answers(way.reply("another"));
+        assert!(standby.is_closed());
+        scene.asks_server(&scene.alice, "1", "one");
+    }
+    let standby = scene.talk.server(6);
+    scene.alice.sends(way.request("1"));
+    standby.gets([vec![asked()], way.sent("1")].concat());
+    standby.answers(replayed("0/3000200", "1")).answers(way.reply("one"));
+    scene.alice.gets(way.reply("one"));
+    let trip = Trip { standby, scene };
+    trip.visits(&trip.scene.alice, "2", "two");
+}
+
+#[test]
+fn a_cancel_that_comes_before_the_answer_is_for_the_read_wherever_it_runs() {
+    for late in [false, true] {
+        let trip = asks_behind_a_write(Way::Simple);
+        let Scene { alice, server, talk, .. } = &trip.scene;
+        cancels(talk, alice);
+        trip.standby.answers(replayed(if late { "0/30001FF" } else { "0/3000200" }, "1"));
+        if late {
+            server.gets(Way::Simple.sent("1"));
+            trip.standby.answers(Way::Simple.reply("one"));
+        }
+        let cancelled = if late { server } else { &trip.standby };
+        let pid = if late { 1 } else { 2 };
+        talk.cancel(1).gets_bytes(&cancel_request(pid, b"key!").bytes).ends_stream();
+        cancelled.answers(canceled());
+        alice.gets(canceled());
+        talk.waits(PAUSE);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! pool.
 
 pub(crate) mod answer;
-mod side;
+pub(crate) mod side;
 mod console;
 mod control;
 mod farewell;

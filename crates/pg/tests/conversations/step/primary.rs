@@ -30,7 +30,25 @@ fn a_primary_that_cannot_say_proves_nothing() {
     scene.talk.waits(PAUSE);
     scene.asks_server(&scene.alice, "1", "one");
     assert_eq!(scene.talk.counters().protocol.standby_reads_unproven, 2);
+    scene.server.gets_nothing();
+    scene.talk.waits(PAUSE * 10);
+    scene.asks_server(&scene.alice, "1", "one");
     primary_says(&scene, "0/3000100");
+}
+
+#[test]
+fn the_log_tells_once_that_a_primary_cannot_say() {
+    let scene = reading(Way::Simple);
+    for wait in [PAUSE, PAUSE * 11, PAUSE * 21] {
+        scene.talk.waits(wait);
+        scene.asks_server(&scene.alice, "1", "one");
+        scene.server.gets([internal("pg_current_wal_insert_lsn"), vec![sync()]].concat());
+        scene.server.answers([close_complete(), error("42883", "no such function"), ready()]);
+    }
+    let told = |(cause, words): &(&str, String)| {
+        *cause == "standby_reads" && words.ends_with("cannot say how far it is: no such function")
+    };
+    assert_eq!(scene.talk.log().iter().filter(|line| told(line)).count(), 1);
 }
 
 #[test]

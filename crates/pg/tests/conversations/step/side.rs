@@ -8,14 +8,14 @@ use crate::step::answer::{RULE, Scene, WAYS};
 use crate::talk::*;
 
 /// Asks Refrain, on a connection of its own, to cancel the query of this client.
-fn cancels(talk: &Conversation, client: &Party) -> Party {
+pub(crate) fn cancels(talk: &Conversation, client: &Party) -> Party {
     let (pid, key) = client.key();
     let other = talk.newcomer();
     other.sends([cancel_request(pid, &key)]);
     other
 }
 
-fn canceled() -> [Line; 2] {
+pub(crate) fn canceled() -> [Line; 2] {
     [error("57014", "canceling statement due to user request"), ready()]
 }
 

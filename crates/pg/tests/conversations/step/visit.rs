@@ -51,16 +51,24 @@ pub(crate) fn replayed(lsn: &str, timeline: &str) -> Vec<Line> {
 }
 
 impl Trip {
-    /// Begins with a standby that has run a read of alice's, and has replayed up to 0/3000100.
-    pub(crate) fn begun(way: Way) -> Self {
-        let scene = reading(way);
+    /// Begins with a standby that has been asked nothing. The primary is at 0/3000100.
+    pub(crate) fn connected(way: Way) -> Self {
+        Self::connected_in(reading(way))
+    }
+
+    fn connected_in(scene: Scene) -> Self {
         scene.asks_server(&scene.alice, "0", "zero");
         primary_says(&scene, "0/3000100");
         // A read waits for no standby: this one has it connected.
         scene.talk.servers_report("in_hot_standby", "on");
         scene.asks_server(&scene.alice, "0", "zero");
         let standby = scene.talk.server(2);
-        let trip = Self { scene, standby };
+        Self { scene, standby }
+    }
+
+    /// Begins with a standby that has run a read of alice's, and has replayed up to 0/3000100.
+    pub(crate) fn begun(way: Way) -> Self {
+        let trip = Self::connected(way);
         trip.scene.alice.sends(way.request("1"));
         let given: &[Line] = match way {
             Way::Named => &[parse("~1", READ), describe_statement("~1")],
@@ -151,6 +159,22 @@ fn a_read_runs_on_a_standby_that_has_what_it_needs() {
 }
 
 #[test]
+fn a_long_request_runs_on_the_primary() {
+    let trip = Trip::begun(Way::Named);
+    let long = "x".repeat(9_000);
+    trip.scene.asks_server(&trip.scene.alice, &long, "none");
+    trip.standby.gets_nothing();
+}
+
+#[test]
+fn a_text_is_the_same_statement_on_a_standby() {
+    let trip = Trip::begun(Way::Unnamed);
+    trip.visits(&trip.scene.alice, "2", "two");
+    let texts: Vec<_> = trip.scene.talk.statements().into_iter().map(|it| it.text).collect();
+    assert_eq!(texts.iter().filter(|text| **text == texts[0]).count(), 1, "{texts:?}");
+}
+
+#[test]
 fn what_is_no_single_read_runs_on_the_primary() {
     let trip = Trip::begun(Way::Simple);
     let Scene { alice, server, .. } = &trip.scene;
@@ -195,6 +219,31 @@ fn a_read_waits_for_no_standby() {
     assert_eq!(trip.scene.talk.connections(), 3);
     trip.standby.answers(Way::Simple.reply("two"));
     trip.scene.alice.gets(Way::Simple.reply("two"));
+}
+
+#[test]
+fn a_standby_that_is_late_keeps_no_other_from_being_connected() {
+    let hosts = "127.0.0.1:1,127.0.0.1:2";
+    let three = on_standbys("").replace(hosts, "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
+    let talk = Conversation::new(three);
+    talk.servers_report("in_hot_standby", "off");
+    talk.servers_report("default_transaction_read_only", "off");
+    let trip = Trip::connected_in(Scene::of(Way::Simple, talk).becomes_known());
+    let Scene { alice, talk, .. } = &trip.scene;
+    alice.sends(Way::Simple.request("1"));
+    trip.standby.gets([vec![asked()], Way::Simple.sent("1")].concat());
+    trip.standby.answers(replayed("0/30000FF", "1"));
+    trip.comes_back("1", "one");
+    trip.standby.answers(Way::Simple.reply("one"));
+    let before = talk.connections();
+    // It rests: another is connected meanwhile, and no more than for both hosts.
+    trip.scene.asks_server(alice, "1", "one");
+    let other = talk.server(before + 1);
+    alice.sends(Way::Simple.request("1"));
+    other.gets([vec![asked()], Way::Simple.sent("1")].concat());
+    other.answers(replayed("0/3000100", "1")).answers(Way::Simple.reply("one"));
+    alice.gets(Way::Simple.reply("one"));
+    assert_eq!(talk.connections(), before + 1);
 }
 
 #[test]
