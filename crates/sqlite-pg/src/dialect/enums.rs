@@ -4,13 +4,13 @@
 //! ([`EnumType`]). A value is stored as its label, so a new name of a label is written into the
 //! rows.
 
-use std::collections::BTreeMap;
-
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
 };
+use refrain_sql::lex::{Lexer, TokenKind};
 
+use crate::arrays::{self, json_string};
 use crate::enums::EnumType;
 use crate::failure::{Failure, state};
 use crate::types::Type;
@@ -18,7 +18,7 @@ use crate::types::Type;
 use super::defaults::without_default;
 use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit};
 use super::schema_names::{beside, of_sqlite, split};
-use super::scope::{Attribute, Catalog};
+use super::scope::{Attribute, Catalog, EnumColumn, SchemaObject};
 use super::value::{name, text_literal};
 use super::{Translated, hints, strings};
 
@@ -109,43 +109,29 @@ impl Edits<'_> {
     }
 
     /// Writes a new name of a label into the rows and the defaults.
+    ///
+    /// # Errors
+    /// 0A000 if the SQL of anything else has the old name.
     fn rename_label(&mut self, of: EnumType, old: &str, new: &str) -> Translated<()> {
         let catalog = self.basis.catalog;
-        let (old, new) = (text_literal(old), text_literal(new));
-        let mut definitions = BTreeMap::new();
-        for (table, column) in catalog.columns_of_enum(of) {
-            let called = name(&column.name);
-            let definition = || catalog.definition(&table).unwrap_or_default();
-            let sql = definitions.entry(table.clone()).or_insert_with(definition);
-            if column.default.as_ref() == Some(&old)
-                && let Some(SchemaChange::Column { column, from, .. }) = without_default(&column)
+        for it in catalog.columns_of_enum(of) {
+            let default = renamed_default(&it.column, old, new);
+            if let Some(default) = default
+                && let Some(SchemaChange::Column { column, from, .. }) = without_default(&it.column)
             {
-                let change = SchemaChange::Column { column, from, to: format!(" DEFAULT ({new})") };
-                if let Some(changed) = change.apply(sql) {
-                    *sql = changed;
-                }
-                self.edit_of(&table, change);
+                let to = format!(" DEFAULT ({default})");
+                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to });
             }
-            let table = name(&table);
-            let update = match column.is {
-                Type::Enum(_) => {
-                    format!("UPDATE {table} SET {called} = {new} WHERE {called} = {old}")
-                }
-                _ => format!(
-                    "UPDATE {table} SET {called} = (SELECT json_group_array(iif(value = {old}, \
-                     {new}, value) ORDER BY key) FROM json_each({called})) \
-                     WHERE {old} IN (SELECT value FROM json_each({called}))"
-                ),
-            };
-            self.follow_ups.push(FollowUp::Sqlite(update));
+            self.follow_ups.push(FollowUp::Sqlite(relabelled(&it, old, new)));
         }
-        let named = |sql: &String| sql.contains(&old);
-        let is_named = |(table, sql): (&String, &String)| {
-            named(sql) || catalog.dependents(table).iter().any(named)
-        };
-        match definitions.iter().any(is_named) {
-            true => Err(hints::refuse("ALTER TYPE").into()),
-            false => Ok(()),
+        let mut with_label = catalog.with_text(&text_literal(old));
+        with_label.extend(catalog.with_text(&in_array(old)));
+        match with_label.iter().find(|object| has_label(catalog, object, old)) {
+            Some(SchemaObject { kind, name, .. }) => {
+                let detail = format!("The {kind} \"{}\" names it.", split(catalog, name).1);
+                Err(hints::refuse("ALTER TYPE").detail(detail).into())
+            }
+            None => Ok(()),
         }
     }
 
@@ -193,8 +179,9 @@ impl Edits<'_> {
             first.extend(
                 views.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view))),
             );
-            first.extend(columns.iter().map(|(table, column)| {
-                format!("ALTER TABLE {} DROP COLUMN {}", name(table), name(&column.name))
+            first.extend(columns.iter().map(|it| {
+                let (table, column) = (name(&it.table.name), name(&it.column.name));
+                format!("ALTER TABLE {table} DROP COLUMN {column}")
             }));
         }
         let drop = |of: &EnumType| format!("DROP TABLE {}", name(of.called()));
@@ -264,10 +251,11 @@ fn type_names(node: &Node) -> Vec<String> {
 }
 
 /// Returns the views that have an enum: in a column of their own, or in a column of a table.
-fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[(String, Attribute)]) -> Vec<String> {
-    let mut all = catalog.with_text(of.named_labels().trim_end());
-    all.extend(catalog.with_text(&of.word(false)));
-    all.retain(|called| !columns.iter().any(|(table, _)| table == called));
+fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[EnumColumn]) -> Vec<String> {
+    let mut found = catalog.with_text(of.named_labels().trim_end());
+    found.extend(catalog.with_text(&of.word(false)));
+    found.retain(|object| !columns.iter().any(|it| it.table.name == object.name));
+    let mut all: Vec<String> = found.into_iter().map(|object| object.name).collect();
     all.sort();
     all.dedup();
     all
@@ -277,13 +265,13 @@ fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[(String, Attribute)])
 fn needed(
     catalog: &dyn Catalog,
     of: EnumType,
-    columns: &[(String, Attribute)],
+    columns: &[EnumColumn],
     views: &[String],
 ) -> Failure {
     let shown = |called: &str| split(catalog, called).1.to_owned();
     let mut lines = Vec::new();
-    for (table, column) in columns {
-        let (table, is) = (shown(table), column.is.name());
+    for EnumColumn { table, column } in columns {
+        let (table, is) = (shown(&table.name), column.is.name());
         lines.push(format!("column {} of table {table} depends on type {is}", column.name));
     }
     for view in views {
@@ -294,6 +282,82 @@ fn needed(
     Failure::new("2BP01", message)
         .detail(lines.join("\n"))
         .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// Returns the text of a default that is no more than a text.
+fn text_of_default(column: &Attribute) -> Option<String> {
+    let inside = column.default.as_ref()?.strip_prefix('\'')?.strip_suffix('\'')?;
+    let is_one = !inside.replace("''", "").contains('\'');
+    is_one.then(|| inside.replace("''", "'"))
+}
+
+/// Returns the default of a column of an enum with a label's new name; none if it does not have
+/// the label.
+fn renamed_default(column: &Attribute, old: &str, new: &str) -> Option<String> {
+    let text = text_of_default(column)?;
+    if let Type::Enum(_) = column.is {
+        return (text == old).then(|| text_literal(new));
+    }
+    let labels = arrays::read(&text)?;
+    if !labels.iter().flatten().any(|label| label == old) {
+        return None;
+    }
+    let written = |label: Option<String>| match label {
+        Some(label) => json_string(if label == old { new } else { &label }),
+        None => "null".to_owned(),
+    };
+    let all: Vec<String> = labels.into_iter().map(written).collect();
+    Some(text_literal(&format!("[{}]", all.join(","))))
+}
+
+/// Writes the statement that gives the rows a label's new name.
+fn relabelled(it: &EnumColumn, old: &str, new: &str) -> String {
+    let (table, column) = (name(&it.table.name), name(&it.column.name));
+    let (old, new) = (text_literal(old), text_literal(new));
+    match it.column.is {
+        Type::Enum(_) => format!("UPDATE {table} SET {column} = {new} WHERE {column} = {old}"),
+        _ => format!(
+            "UPDATE {table} SET {column} = (SELECT json_group_array(iif(value = {old}, {new}, \
+             value) ORDER BY key) FROM json_each({column})) \
+             WHERE {old} IN (SELECT value FROM json_each({column}))"
+        ),
+    }
+}
+
+/// Writes a label as it stands in the literal of an array.
+fn in_array(label: &str) -> String {
+    json_string(label).replace('\'', "''")
+}
+
+/// True if the SQL of an object has a text that is this label, or an array with it. A default that
+/// is no more than a text does not count: either it is changed, or it is of another type.
+fn has_label(catalog: &dyn Catalog, object: &SchemaObject, label: &str) -> bool {
+    // The labels of an enum are its own.
+    if EnumType::read(&object.name, &object.sql).is_some() {
+        return false;
+    }
+    let mut sql = object.sql.clone();
+    if object.kind == "table" {
+        let columns = catalog.table(Some(object.schema()), &object.name).unwrap_or_default();
+        for column in columns.iter().filter(|column| text_of_default(column).is_some()) {
+            let change = without_default(column);
+            sql = change.and_then(|change| change.apply(&sql)).unwrap_or(sql);
+        }
+    }
+    let (literal, in_array) = (text_literal(label), in_array(label));
+    let mut lexer = Lexer::new(sql.as_bytes(), false);
+    while let Some(token) = lexer.significant() {
+        let text = sql.get(token.start as usize..token.end as usize).unwrap_or_default();
+        let is_named = match token.kind {
+            TokenKind::Text => text == literal || text.starts_with("'[") && text.contains(&in_array),
+            TokenKind::Unterminated => true,
+            _ => false,
+        };
+        if is_named {
+            return true;
+        }
+    }
+    false
 }
 
 /// Checks that no type has this name. A table or a view has a type of its name too.

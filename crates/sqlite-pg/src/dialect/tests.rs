@@ -76,11 +76,11 @@ impl Catalog for Fixed {
         None
     }
 
-    fn columns_of_enum(&self, _: EnumType) -> Vec<(String, Attribute)> {
+    fn columns_of_enum(&self, _: EnumType) -> Vec<EnumColumn> {
         Vec::new()
     }
 
-    fn with_text(&self, _: &str) -> Vec<String> {
+    fn with_text(&self, _: &str) -> Vec<SchemaObject> {
         Vec::new()
     }
 

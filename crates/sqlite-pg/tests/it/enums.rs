@@ -404,3 +404,52 @@ fn labels_do_not_change_under_what_names_them() {
         ("SELECT * FROM w", "error 42P01"),
     ]);
 }
+
+/// A label that a definition has keeps its name, unless the definition is changed with it.
+#[test]
+fn no_definition_keeps_the_old_name_of_a_label() {
+    const RENAME: &str = "ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s'";
+    /// What names the label 'ok', and how it goes.
+    const NAMES: &[(&str, &str)] = &[
+        ("CREATE TABLE c (a mood[] CHECK (a <@ '{sad,ok}'))", "DROP TABLE c"),
+        ("CREATE TABLE c (a mood[] DEFAULT ARRAY['ok']::mood[])", "DROP TABLE c"),
+        ("CREATE TABLE c (a text CHECK (a = 'ok'::mood::text))", "DROP TABLE c"),
+        ("CREATE VIEW v AS SELECT id FROM t WHERE m = ANY ('{ok}')", "DROP VIEW v"),
+        ("CREATE VIEW v AS SELECT id FROM t WHERE a = '{ok,sad}'", "DROP VIEW v"),
+        ("CREATE VIEW v AS SELECT 'ok'::mood AS m", "DROP VIEW v"),
+        ("CREATE VIEW v AS SELECT id FROM seen WHERE m = 'ok'", "DROP VIEW v"),
+        ("CREATE INDEX i ON t (id) WHERE m = 'ok'", "DROP INDEX i"),
+    ];
+    let place = Place::new();
+    let mut client = place.client();
+    client.answers_first(&[
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
+        ("CREATE TYPE other AS ENUM ('ok')", "CREATE TYPE"),
+        (
+            "CREATE TABLE t (id int, m mood DEFAULT 'ok', a mood[] DEFAULT '{sad,NULL,ok}')",
+            "CREATE TABLE",
+        ),
+        ("CREATE VIEW seen AS SELECT id, m FROM t", "CREATE VIEW"),
+        // Neither is a name of the label.
+        (
+            "CREATE TABLE \"ok\" (\"ok\" int, o other DEFAULT 'ok', x text DEFAULT 'ok')",
+            "CREATE TABLE",
+        ),
+        ("INSERT INTO t VALUES (1, 'ok', '{ok}')", "INSERT 0 1"),
+    ]);
+    for (made, gone) in NAMES {
+        assert!(client.first(made).starts_with("CREATE"), "{made}");
+        assert_eq!(client.first(RENAME), "error 0A000", "{made}");
+        assert!(client.first(gone).starts_with("DROP"), "{gone}");
+    }
+    client.answers_first(&[
+        (RENAME, "ALTER TYPE"),
+        ("INSERT INTO t (id) VALUES (2) RETURNING m, a", "row it's|{sad,NULL,it's}"),
+        ("SELECT m, a FROM t WHERE id = 1", "row it's|{it's}"),
+        ("INSERT INTO \"ok\" VALUES (1) RETURNING o, x", "row ok|ok"),
+        ("ALTER TYPE mood RENAME VALUE 'it''s' TO 'a\"b'", "ALTER TYPE"),
+        ("ALTER TYPE mood RENAME VALUE 'a\"b' TO 'fine'", "ALTER TYPE"),
+        ("INSERT INTO t (id) VALUES (3) RETURNING m, a", "row fine|{sad,NULL,fine}"),
+        ("SELECT m, a FROM t WHERE id = 2", "row fine|{sad,NULL,fine}"),
+    ]);
+}
