@@ -453,3 +453,37 @@ fn no_definition_keeps_the_old_name_of_a_label() {
         ("SELECT m, a FROM t WHERE id = 2", "row fine|{sad,NULL,fine}"),
     ]);
 }
+
+/// The functions of an enum have its labels in SQL.
+#[test]
+fn labels_do_not_change_under_functions_of_the_type() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.answers_first(&[
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
+        ("CREATE TYPE nothing AS ENUM ()", "CREATE TYPE"),
+        ("SELECT enum_first(NULL::nothing), enum_range(NULL::nothing)", "row null|{}"),
+    ]);
+    for value in [
+        "enum_first(NULL::mood)",
+        "enum_last(NULL::mood)",
+        "enum_range(NULL::mood)",
+        "enum_range(NULL, 'ok'::mood)",
+    ] {
+        let made = format!("CREATE VIEW v AS SELECT {value} AS x");
+        client.answers_first(&[
+            (&made, "CREATE VIEW"),
+            ("ALTER TYPE mood ADD VALUE 'x' BEFORE 'sad'", "error 0A000"),
+            ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "error 0A000"),
+            ("DROP VIEW v", "DROP VIEW"),
+        ]);
+    }
+    client.answers_first(&[
+        ("CREATE TABLE t (id int, m mood DEFAULT enum_last(NULL::mood))", "CREATE TABLE"),
+        ("INSERT INTO t VALUES (1) RETURNING m", "row ok"),
+        ("ALTER TYPE mood ADD VALUE 'x'", "error 0A000"),
+        ("ALTER TABLE t ALTER COLUMN m DROP DEFAULT", "ALTER TABLE"),
+        ("ALTER TYPE mood ADD VALUE 'x'", "ALTER TYPE"),
+        ("SELECT enum_last(m) FROM t ORDER BY enum_first(m)", "row x"),
+    ]);
+}
