@@ -16,7 +16,7 @@ use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::defaults::without_default;
-use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_permanent};
 use super::schema_names::{beside, of_sqlite, split};
 use super::scope::{Attribute, Catalog, EnumColumn, SchemaObject};
 use super::value::{name, text_literal};
@@ -97,15 +97,17 @@ impl Edits<'_> {
         let column = COLUMN.to_owned();
         let (from, to) = (vec![old.mark()], old.with_labels(labels).mark());
         let change = SchemaChange::Column { column, from, to };
-        self.edit_of(old.called(), change);
-        Ok(format!("DELETE FROM {} WHERE 0", name(old.called())))
+        self.edit_of(old.called(), change)?;
+        Ok(format!("DELETE FROM {} WHERE 0", main_name(old.called())))
     }
 
-    /// Gives a table a new definition.
-    fn edit_of(&mut self, table: &str, change: SchemaChange) {
+    /// Gives a permanent table a new definition.
+    fn edit_of(&mut self, table: &str, change: SchemaChange) -> Translated<()> {
         let refusal = hints::refuse("ALTER TYPE");
+        is_permanent(self.basis.catalog, table, &refusal.clone().detail(of_session(table)))?;
         let edit = SchemaEdit::of(table, &name(table), change, None, refusal);
         self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
+        Ok(())
     }
 
     /// Writes a new name of a label into the rows and the defaults.
@@ -120,7 +122,7 @@ impl Edits<'_> {
                 && let Some(SchemaChange::Column { column, from, .. }) = without_default(&it.column)
             {
                 let to = format!(" DEFAULT ({default})");
-                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to });
+                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to })?;
             }
             self.follow_ups.push(FollowUp::Sqlite(relabelled(&it, old, new)));
         }
@@ -148,7 +150,7 @@ impl Edits<'_> {
             return Err(hints::refuse("ALTER TYPE").into());
         }
         is_new(catalog, &to)?;
-        Ok(format!("ALTER TABLE {} RENAME TO {}", name(old.called()), name(&to)))
+        Ok(format!("ALTER TABLE {} RENAME TO {}", main_name(old.called()), name(&to)))
     }
 
     /// Translates DROP TYPE. With CASCADE the columns of the type and the views that have it go
@@ -179,12 +181,16 @@ impl Edits<'_> {
             first.extend(
                 views.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view))),
             );
+            for it in columns.iter().filter(|it| !it.table.temporary) {
+                let refusal = not_cascaded(of_session(&it.table.name));
+                is_permanent(catalog, &it.table.name, &refusal)?;
+            }
             first.extend(columns.iter().map(|it| {
                 let (table, column) = (name(&it.table.name), name(&it.column.name));
                 format!("ALTER TABLE {table} DROP COLUMN {column}")
             }));
         }
-        let drop = |of: &EnumType| format!("DROP TABLE {}", name(of.called()));
+        let drop = |of: &EnumType| format!("DROP TABLE {}", main_name(of.called()));
         if !first.is_empty() {
             first.extend(all.iter().map(|of| format!("DROP TYPE {}", name(of.called()))));
             return self.sequence(first);
@@ -193,6 +199,21 @@ impl Edits<'_> {
         self.follow_ups.extend(others.iter().map(|of| FollowUp::Sqlite(drop(of))));
         Ok(drop(last))
     }
+}
+
+/// Returns the name of a table of the file as SQL, which no temporary table hides.
+fn main_name(table: &str) -> String {
+    format!("main.{}", name(table))
+}
+
+fn of_session(table: &str) -> String {
+    format!("The session has a temporary table \"{table}\".")
+}
+
+/// Returns 0A000: DROP TYPE with CASCADE cannot drop all that has the type.
+fn not_cascaded(detail: String) -> Failure {
+    let failure = Failure::unsupported("this form of DROP TYPE … CASCADE is not supported");
+    failure.detail(detail).hint("drop what has the type, then the type")
 }
 
 /// Returns the name of a type in the file.
@@ -312,7 +333,8 @@ fn renamed_default(column: &Attribute, old: &str, new: &str) -> Option<String> {
 
 /// Writes the statement that gives the rows a label's new name.
 fn relabelled(it: &EnumColumn, old: &str, new: &str) -> String {
-    let (table, column) = (name(&it.table.name), name(&it.column.name));
+    let (schema, column) = (it.table.schema(), name(&it.column.name));
+    let table = format!("{schema}.{}", name(&it.table.name));
     let (old, new) = (text_literal(old), text_literal(new));
     match it.column.is {
         Type::Enum(_) => format!("UPDATE {table} SET {column} = {new} WHERE {column} = {old}"),

@@ -514,3 +514,50 @@ fn combined_queries_are_sorted_by_the_column_at_its_place() {
         ),
     ]);
 }
+
+/// A temporary table may have the name of a permanent one, or of a type.
+#[test]
+fn temporary_tables_do_not_stand_for_permanent_ones() {
+    let place = Place::new();
+    let (mut client, mut other) = (place.client(), place.client());
+    client.answers_first(&[
+        ("CREATE TEMP TABLE mood (a int)", "CREATE TABLE"),
+        ("CREATE TEMP TABLE feeling (a int)", "CREATE TABLE"),
+    ]);
+    other.answers_first(&[
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
+        ("CREATE TABLE t (m mood, a mood[])", "CREATE TABLE"),
+        ("CREATE TABLE u (m mood DEFAULT 'ok')", "CREATE TABLE"),
+        ("INSERT INTO t VALUES ('ok', '{ok}')", "INSERT 0 1"),
+    ]);
+    client.answers_first(&[
+        ("ALTER TYPE mood ADD VALUE 'x'", "error 0A000"),
+        ("ALTER TYPE mood RENAME TO feeling", "error 42710"),
+        ("ALTER TYPE mood RENAME TO humour", "ALTER TYPE"),
+        ("SELECT count(a) FROM mood", "row 0"),
+        ("CREATE TEMP TABLE t (m humour, a humour[])", "CREATE TABLE"),
+        ("INSERT INTO t VALUES ('ok', '{sad,ok}')", "INSERT 0 1"),
+        ("ALTER TYPE humour RENAME VALUE 'ok' TO 'fine'", "ALTER TYPE"),
+        ("SELECT m, a FROM t", "row fine|{sad,fine}"),
+        ("SELECT m, a FROM public.t", "row fine|{fine}"),
+        ("CREATE TEMP TABLE u (m int DEFAULT 1)", "CREATE TABLE"),
+        ("ALTER TYPE humour RENAME VALUE 'fine' TO 'ok'", "error 0A000"),
+        ("DROP TYPE humour CASCADE", "error 0A000"),
+        ("DROP TABLE u", "DROP TABLE"),
+        ("ALTER TYPE humour RENAME VALUE 'fine' TO 'ok'", "ALTER TYPE"),
+        ("DROP TYPE humour CASCADE", "error 0A000"),
+        ("DROP TABLE t", "DROP TABLE"),
+    ]);
+    other.answers_first(&[
+        ("SELECT m, a FROM t", "row ok|{ok}"),
+        ("INSERT INTO u DEFAULT VALUES RETURNING m", "row ok"),
+        ("DROP TABLE t", "DROP TABLE"),
+        ("DROP TABLE u", "DROP TABLE"),
+        ("ALTER TYPE humour RENAME TO mood", "ALTER TYPE"),
+    ]);
+    client.answers_first(&[
+        ("DROP TYPE mood", "DROP TYPE"),
+        ("SELECT count(a) FROM mood", "row 0"),
+        ("SELECT count(a) FROM feeling", "row 0"),
+    ]);
+}
