@@ -153,8 +153,8 @@ impl Edits<'_> {
         Ok(format!("ALTER TABLE {} RENAME TO {}", main_name(old.called()), name(&to)))
     }
 
-    /// Translates DROP TYPE. With CASCADE the columns of the type and the views that have it go
-    /// first.
+    /// Translates DROP TYPE. With CASCADE the columns of the type, and the views and indexes
+    /// that have it, go first.
     pub(super) fn drop_types(&mut self, drop: &DropStmt) -> Translated<String> {
         let catalog = self.basis.catalog;
         let cascade = drop.behavior() == DropBehavior::DropCascade;
@@ -171,24 +171,29 @@ impl Edits<'_> {
         let mut first = Vec::new();
         for of in &all {
             let columns = catalog.columns_of_enum(*of);
-            let views = readers(catalog, *of, &columns);
-            if columns.is_empty() && views.is_empty() {
+            let others = others_with(catalog, *of, &columns);
+            if columns.is_empty() && others.is_empty() {
                 continue;
             }
             if !cascade {
-                return Err(needed(catalog, *of, &columns, &views).into());
+                return Err(needed(catalog, *of, &columns, &others).into());
             }
-            first.extend(
-                views.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view))),
-            );
-            for it in columns.iter().filter(|it| !it.table.temporary) {
-                let refusal = not_cascaded(of_session(&it.table.name));
-                is_permanent(catalog, &it.table.name, &refusal)?;
+            for other in &others {
+                let called = is_reached(catalog, other)?;
+                first.push(match other.kind.as_str() {
+                    "view" => format!("DROP VIEW IF EXISTS {called} CASCADE"),
+                    "index" => format!("DROP INDEX IF EXISTS {called}"),
+                    kind => {
+                        let shown = split(catalog, &other.name).1;
+                        let detail = format!("A part of {kind} {shown} has labels of the type.");
+                        return Err(not_cascaded(detail).into());
+                    }
+                });
             }
-            first.extend(columns.iter().map(|it| {
-                let (table, column) = (name(&it.table.name), name(&it.column.name));
-                format!("ALTER TABLE {table} DROP COLUMN {column}")
-            }));
+            for it in &columns {
+                let (table, column) = (is_reached(catalog, &it.table)?, name(&it.column.name));
+                first.push(format!("ALTER TABLE {table} DROP COLUMN {column}"));
+            }
         }
         let drop = |of: &EnumType| format!("DROP TABLE {}", main_name(of.called()));
         if !first.is_empty() {
@@ -271,23 +276,38 @@ fn type_names(node: &Node) -> Vec<String> {
     }
 }
 
-/// Returns the views that have an enum: in a column of their own, or in a column of a table.
-fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[EnumColumn]) -> Vec<String> {
-    let mut found = catalog.with_text(of.named_labels().trim_end());
-    found.extend(catalog.with_text(&of.word(false)));
-    found.retain(|object| !columns.iter().any(|it| it.table.name == object.name));
-    let mut all: Vec<String> = found.into_iter().map(|object| object.name).collect();
-    all.sort();
-    all.dedup();
+/// Returns the name of an object as SQL, which stands for no other one.
+///
+/// # Errors
+/// 0A000 for a permanent one that a temporary one hides.
+fn is_reached(catalog: &dyn Catalog, object: &SchemaObject) -> Translated<String> {
+    if !object.temporary {
+        is_permanent(catalog, &object.name, &not_cascaded(of_session(&object.name)))?;
+    }
+    Ok(name(&object.name))
+}
+
+/// Returns what has an enum beside columns of tables: views, and what has its labels.
+fn others_with(
+    catalog: &dyn Catalog,
+    of: EnumType,
+    columns: &[EnumColumn],
+) -> Vec<SchemaObject> {
+    let mut all = catalog.with_text(of.named_labels().trim_end());
+    all.extend(catalog.with_text(&of.word(false)));
+    let key = |it: &SchemaObject| (it.name.clone(), it.temporary);
+    all.retain(|object| !columns.iter().any(|it| key(&it.table) == key(object)));
+    all.sort_by_key(key);
+    all.dedup_by_key(|object| key(object));
     all
 }
 
-/// Returns 2BP01: columns or views need an enum.
+/// Returns 2BP01: columns or other objects need an enum.
 fn needed(
     catalog: &dyn Catalog,
     of: EnumType,
     columns: &[EnumColumn],
-    views: &[String],
+    others: &[SchemaObject],
 ) -> Failure {
     let shown = |called: &str| split(catalog, called).1.to_owned();
     let mut lines = Vec::new();
@@ -295,9 +315,8 @@ fn needed(
         let (table, is) = (shown(&table.name), column.is.name());
         lines.push(format!("column {} of table {table} depends on type {is}", column.name));
     }
-    for view in views {
-        let view = shown(view);
-        lines.push(format!("view {view} depends on type {}", of.name()));
+    for SchemaObject { name, kind, .. } in others {
+        lines.push(format!("{kind} {} depends on type {}", shown(name), of.name()));
     }
     let message = format!("cannot drop type {} because other objects depend on it", of.name());
     Failure::new("2BP01", message)
