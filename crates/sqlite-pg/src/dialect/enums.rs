@@ -11,7 +11,7 @@ use refrain_grammar::protobuf::{
 use refrain_sql::lex::{Lexer, TokenKind};
 
 use crate::arrays::{self, json_string};
-use crate::enums::EnumType;
+use crate::enums::{self, EnumType, LABELS_MAX, OIDS_EACH};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
@@ -26,10 +26,8 @@ use super::{Translated, hints, strings};
 const COLUMN: &str = "label";
 /// The most bytes of a label (`NAMEDATALEN` of the server).
 const LABEL_BYTES_MAX: usize = 63;
-/// The first OID of an enum, and the distance of one to the next: the numbers between are those of
-/// the type of its arrays and of its labels.
+/// The first OID of an enum.
 const FIRST_OID: u32 = 1_000_000_000;
-const OIDS_EACH: u32 = 1024;
 /// The number of OIDs among which the name of an enum chooses.
 const OIDS: u32 = 1_000_000;
 
@@ -43,6 +41,7 @@ impl Edits<'_> {
         }
         is_new(catalog, &called)?;
         let labels = strings(&it.vals);
+        are_few(&labels)?;
         for (place, label) in labels.iter().enumerate() {
             fits(label)?;
             if labels[..place].contains(label) {
@@ -52,13 +51,14 @@ impl Edits<'_> {
                 return Err(Failure::new("23505", message).detail(detail).into());
             }
         }
-        let mark = EnumType::new(&called, free_oid(catalog, &called), labels).mark();
+        let mark = enums::mark(free_oid(catalog, &called), &labels);
         Ok(format!("CREATE TABLE {} ({} {mark} TEXT)", name(&called), name(COLUMN)))
     }
 
     /// Translates ALTER TYPE … ADD VALUE and RENAME VALUE.
     pub(super) fn alter_enum(&mut self, it: &AlterEnumStmt) -> Translated<String> {
         let old = existing(self.basis.catalog, &strings(&it.type_name))?;
+        enums::has_room()?;
         fits(&it.new_val)?;
         let place_of = |label: &str| {
             let place = old.labels().iter().position(|known| known == label);
@@ -92,10 +92,12 @@ impl Edits<'_> {
                     neighbor => place_of(neighbor)? + usize::from(it.new_val_is_after),
                 };
                 labels.insert(place, it.new_val.clone());
+                are_few(&labels)?;
             }
         }
         let column = COLUMN.to_owned();
-        let (from, to) = (vec![old.mark()], old.with_labels(labels).mark());
+        let from = vec![enums::mark(old.oid(), old.labels())];
+        let to = enums::mark(old.oid(), &labels);
         let change = SchemaChange::Column { column, from, to };
         self.edit_of(old.called(), change)?;
         Ok(format!("DELETE FROM {} WHERE 0", main_name(old.called())))
@@ -150,6 +152,7 @@ impl Edits<'_> {
             return Err(hints::refuse("ALTER TYPE").into());
         }
         is_new(catalog, &to)?;
+        enums::has_room()?;
         Ok(format!("ALTER TABLE {} RENAME TO {}", main_name(old.called()), name(&to)))
     }
 
@@ -408,6 +411,14 @@ fn is_new(catalog: &dyn Catalog, called: &str) -> Result<(), Failure> {
     }
     let message = format!("type \"{}\" already exists", split(catalog, called).1);
     Err(Failure::new("42710", message))
+}
+
+/// Checks the number of labels, and that there is room for their definition.
+fn are_few(labels: &[String]) -> Result<(), Failure> {
+    if labels.len() <= LABELS_MAX {
+        return enums::has_room();
+    }
+    Err(Failure::new("54000", format!("a type can have at most {LABELS_MAX} labels")))
 }
 
 /// Checks the length of a label.

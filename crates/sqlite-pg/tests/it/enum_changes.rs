@@ -158,3 +158,21 @@ fn a_type_goes_with_the_indexes_that_have_its_labels() {
         ("DROP TYPE mood CASCADE", "DROP TYPE"),
     ]);
 }
+
+#[test]
+fn a_type_has_a_bounded_number_of_labels() {
+    let place = Place::new();
+    let mut client = place.client();
+    let made = |called: &str, count: usize| {
+        let labels: Vec<String> = (0..count).map(|number| format!("'{number}'")).collect();
+        format!("CREATE TYPE {called} AS ENUM ({})", labels.join(", "))
+    };
+    client.answers_first(&[
+        (&made("over", 1023), "error 54000"),
+        (&made("most", 1022), "CREATE TYPE"),
+        ("ALTER TYPE most ADD VALUE 'one more'", "error 54000"),
+        ("ALTER TYPE most RENAME VALUE '7' TO 'seven'", "ALTER TYPE"),
+        ("SELECT 'seven'::most > '6', ('102' || '1')::most", "row t|1021"),
+        ("SELECT ('102' || '2')::most", "error 22P02"),
+    ]);
+}
