@@ -4,6 +4,8 @@
 //! ([`EnumType`]). A value is stored as its label, so a new name of a label is written into the
 //! rows.
 
+use std::collections::HashSet;
+
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
@@ -42,9 +44,10 @@ impl Edits<'_> {
         is_new(catalog, &called)?;
         let labels = strings(&it.vals);
         are_few(&labels)?;
-        for (place, label) in labels.iter().enumerate() {
+        let mut known = HashSet::new();
+        for label in &labels {
             fits(label)?;
-            if labels[..place].contains(label) {
+            if !known.insert(label) {
                 let message = "duplicate key value violates unique constraint \
                                \"pg_enum_typid_label_index\"";
                 let detail = format!("The label \"{label}\" stands twice.");
