@@ -140,7 +140,7 @@ impl EnumType {
             labels.push(unescaped(label));
             rest = behind.strip_prefix(',').unwrap_or(behind);
         }
-        Some(Self::new(called, oid.parse().ok()?, labels))
+        Some(Self::new(called, own_oid(oid)?, labels))
     }
 
     /// Writes the OID and the labels.
@@ -292,17 +292,22 @@ pub(crate) fn element_name(called: &str) -> Option<String> {
     }
 }
 
+/// Reads the OID of an enum, behind which there are those of its arrays and labels.
+fn own_oid(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|oid: &u32| oid.checked_add(OIDS_EACH).is_some())
+}
+
 /// Returns the OID of the enum in the word for a column of a view, and whether its values are
 /// arrays.
 pub(crate) fn word_oid(word: &str) -> Option<(u32, bool)> {
     let plain = word.strip_prefix('_');
-    let oid = plain.unwrap_or(word).strip_prefix(WORD)?.parse().ok()?;
+    let oid = own_oid(plain.unwrap_or(word).strip_prefix(WORD)?)?;
     Some((oid, plain.is_some()))
 }
 
 /// Returns the OID of the enum in the declaration of a column, and whether its values are arrays.
 pub(crate) fn declared_oid(declaration: &str) -> Option<(u32, bool)> {
-    let of = |start| declaration.strip_prefix(start)?.strip_suffix(')')?.parse().ok();
+    let of = |start| own_oid(declaration.strip_prefix(start)?.strip_suffix(')')?);
     of(DECLARED).map(|oid| (oid, false)).or_else(|| Some((of(DECLARED_ARRAY)?, true)))
 }
 
@@ -358,6 +363,9 @@ mod tests {
         assert_eq!(declared_oid(&made.declaration(false)), Some((1_000_448, false)));
         assert_eq!(declared_oid(&made.declaration(true)), Some((1_000_448, true)));
         assert_eq!(declared_oid("ENUM"), None);
+        assert_eq!(declared_oid("_ENUM TEXT(4294967295)"), None);
+        assert_eq!(word_oid("_enum=4294967295"), None);
+        assert_eq!(EnumType::of_words("mood", "4294967295 'sad'"), None);
         assert_eq!(word_oid(&made.word(true)), Some((1_000_448, true)));
         assert_eq!(word_oid(&made.word(false)), Some((1_000_448, false)));
         assert_eq!(EnumType::read("t", "CREATE TABLE t (a)"), None);

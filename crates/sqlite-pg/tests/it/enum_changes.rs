@@ -176,3 +176,22 @@ fn a_type_has_a_bounded_number_of_labels() {
         ("SELECT ('102' || '2')::most", "error 22P02"),
     ]);
 }
+
+/// Another program may write any number as the OID of a type.
+#[test]
+fn an_oid_has_room_for_those_of_arrays_and_labels() {
+    let place = Place::new();
+    place.natively(
+        "CREATE TABLE t (a _ENUM TEXT(4294967295), b ENUM TEXT(4294967295)); \
+         CREATE TABLE mood (label /*refrain enum 4294967295 'sad'*/ TEXT); \
+         INSERT INTO t VALUES ('[]', 'x');",
+    );
+    let mut client = place.client();
+    client.answers_first(&[
+        ("SELECT a, b FROM t", "row []|x"),
+        ("SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0", "row 2"),
+        ("SELECT count(*) FROM pg_type WHERE typname = 'mood'", "row 0"),
+        ("SELECT count(*) FROM pg_enum", "row 0"),
+        ("SELECT 'sad'::mood", "error 42704"),
+    ]);
+}
