@@ -2,9 +2,7 @@
 
 use refrain_sqlite::{Connection, Error, Step, Value};
 
-use crate::dialect::{
-    ADDED, Attribute, Catalog, EnumColumn, SCHEMA, SchemaObject, ViewColumn,
-};
+use crate::dialect::{ADDED, Attribute, Catalog, EnumColumn, SCHEMA, SchemaObject, ViewColumn};
 use crate::enums::{self, EnumType};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};

@@ -294,11 +294,7 @@ fn is_reached(catalog: &dyn Catalog, object: &SchemaObject) -> Translated<String
 }
 
 /// Returns what has an enum beside columns of tables: views, and what has its labels.
-fn others_with(
-    catalog: &dyn Catalog,
-    of: EnumType,
-    columns: &[EnumColumn],
-) -> Vec<SchemaObject> {
+fn others_with(catalog: &dyn Catalog, of: EnumType, columns: &[EnumColumn]) -> Vec<SchemaObject> {
     let mut all = catalog.with_text(of.named_labels().trim_end());
     all.extend(catalog.with_text(&of.word(false)));
     let key = |it: &SchemaObject| (it.name.clone(), it.temporary);
@@ -396,7 +392,9 @@ fn has_label(catalog: &dyn Catalog, object: &SchemaObject, label: &str) -> bool 
     while let Some(token) = lexer.significant() {
         let text = sql.get(token.start as usize..token.end as usize).unwrap_or_default();
         let is_named = match token.kind {
-            TokenKind::Text => text == literal || text.starts_with("'[") && text.contains(&in_array),
+            TokenKind::Text => {
+                text == literal || text.starts_with("'[") && text.contains(&in_array)
+            }
             TokenKind::Unterminated => true,
             _ => false,
         };

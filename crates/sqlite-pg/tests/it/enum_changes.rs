@@ -189,7 +189,10 @@ fn an_oid_has_room_for_those_of_arrays_and_labels() {
     let mut client = place.client();
     client.answers_first(&[
         ("SELECT a, b FROM t", "row []|x"),
-        ("SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0", "row 2"),
+        (
+            "SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
+            "row 2",
+        ),
         ("SELECT count(*) FROM pg_type WHERE typname = 'mood'", "row 0"),
         ("SELECT count(*) FROM pg_enum", "row 0"),
         ("SELECT 'sad'::mood", "error 42704"),
