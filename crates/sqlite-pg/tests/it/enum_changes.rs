@@ -6,7 +6,7 @@ use crate::client::Place;
 #[test]
 fn no_definition_keeps_the_old_name_of_a_label() {
     const RENAME: &str = "ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s'";
-    /// What names the label 'ok', and how it goes.
+    /// Definitions that name the label 'ok', each with the statement that drops it.
     const NAMES: &[(&str, &str)] = &[
         ("CREATE TABLE c (a mood[] CHECK (a <> '{sad,ok}'))", "DROP TABLE c"),
         ("CREATE TABLE c (a mood[] DEFAULT ARRAY['ok']::mood[])", "DROP TABLE c"),
