@@ -2,7 +2,7 @@
 
 use refrain_sqlite::{Connection, Error, Step, Value};
 
-use crate::dialect::{ADDED, Attribute, Catalog, SCHEMA, ViewColumn};
+use crate::dialect::{ADDED, Attribute, Catalog, EnumColumn, SCHEMA, SchemaObject, ViewColumn};
 use crate::enums::{self, EnumType};
 use crate::failure::Failure;
 use crate::key_mark::{GivenBy, KeyMark};
@@ -71,9 +71,10 @@ const REFERRERS: &str = "SELECT DISTINCT s.name FROM sqlite_schema s, pragma_for
 /// The name and the CREATE statement of an enum.
 const ENUM: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND instr(sql, ?1)";
 
-/// Tables and views whose CREATE statements have a text.
-const WITH_TEXT: &str = "SELECT name FROM (SELECT name, sql FROM sqlite_schema UNION ALL \
-                         SELECT name, sql FROM sqlite_temp_schema) WHERE instr(sql, ?1)";
+/// The objects whose CREATE statements have a text, in the order in which they were made.
+const WITH_TEXT: &str = "SELECT name, type, sql, part FROM (SELECT 0 AS part, rowid AS place, name, type, \
+                         sql FROM sqlite_schema UNION ALL SELECT 1, rowid, name, type, sql \
+                         FROM sqlite_temp_schema) WHERE instr(sql, ?1) ORDER BY part, place";
 
 /// The number by which SQLite counts changes of the main file's schema.
 const VERSION: &str = "SELECT schema_version FROM pragma_schema_version";
@@ -196,6 +197,22 @@ impl<'a> Attributes<'a> {
         Ok(all)
     }
 
+    /// Returns the objects whose CREATE statements have a text.
+    fn objects(&self, has: &str) -> Result<Vec<SchemaObject>, Error> {
+        let mut run = self.0.connection.statement(WITH_TEXT)?.start();
+        run.bind(1, Value::from(has))?;
+        let mut all = Vec::new();
+        while run.step()? == Step::Row {
+            let text = |column| match run.column(column) {
+                Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                _ => String::new(),
+            };
+            let temporary = matches!(run.column(3), Value::Integer(1));
+            all.push(SchemaObject { name: text(0), kind: text(1), sql: text(2), temporary });
+        }
+        Ok(all)
+    }
+
     /// Returns a number that changes with every change of the main file's schema.
     pub(crate) fn version(&self) -> Option<i64> {
         self.0.found(self.first_of(VERSION, None, |value| match value {
@@ -313,8 +330,8 @@ impl Catalog for Attributes<'_> {
         self.0.found(read())
     }
 
-    fn with_text(&self, text: &str) -> Vec<String> {
-        self.0.found(self.names(WITH_TEXT, text))
+    fn with_text(&self, text: &str) -> Vec<SchemaObject> {
+        self.0.found(self.objects(text))
     }
 
     fn schemas(&self) -> Vec<String> {
@@ -359,18 +376,19 @@ impl Catalog for Attributes<'_> {
         self.0.found(self.tables()).into_iter().filter_map(of).collect()
     }
 
-    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)> {
-        let declared = |(name, sql): (String, String)| {
-            let has = [true, false].iter().any(|array| sql.contains(&of.declaration(*array)));
-            let columns = if has { self.table(None, &name) } else { None };
-            let is = move |column: &Attribute| match column.is {
-                Type::Enum(is) | Type::EnumArray(is) => is == of,
-                _ => false,
-            };
-            let columns = columns.unwrap_or_default().into_iter().filter(is);
-            columns.map(move |column| (name.clone(), column)).collect::<Vec<_>>()
+    fn columns_of_enum(&self, of: EnumType) -> Vec<EnumColumn> {
+        let is_of = |column: &Attribute| match column.is {
+            Type::Enum(is) | Type::EnumArray(is) => is == of,
+            _ => false,
         };
-        self.0.found(self.tables()).into_iter().flat_map(declared).collect()
+        let columns = |table: SchemaObject| {
+            let all = self.table(Some(table.schema()), &table.name).unwrap_or_default();
+            let all = all.into_iter().filter(is_of);
+            all.map(|column| EnumColumn { table: table.clone(), column }).collect::<Vec<_>>()
+        };
+        // The declaration of arrays has that of values in it.
+        let declared = self.with_text(&of.declaration(false));
+        declared.into_iter().filter(|it| it.kind == "table").flat_map(columns).collect()
     }
 
     fn columns_of(&self, index: &str) -> Vec<String> {

@@ -150,7 +150,7 @@ pub(crate) use edits::{FollowUp, SchemaChange, SchemaEdit};
 pub(crate) use literals::BoundLiteral;
 pub(crate) use objects::ViewColumn;
 pub(crate) use schemas::MARK as SCHEMA;
-pub(crate) use scope::{Attribute, Catalog};
+pub(crate) use scope::{Attribute, Catalog, EnumColumn, SchemaObject};
 pub(crate) use write_target::{WriteTarget, WriteVerb};
 
 /// The reason why a statement is not translated.

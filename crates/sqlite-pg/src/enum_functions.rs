@@ -7,7 +7,7 @@ use rusqlite::types::Value as Any;
 
 use crate::arrays::json_string;
 use crate::decode;
-use crate::enums::{EnumType, MARK, element_name};
+use crate::enums::{EnumType, MARK, element_name, is_label};
 use crate::failure::Failure;
 use crate::sql_text::name_parts;
 use crate::types::Type;
@@ -89,10 +89,8 @@ pub(crate) fn type_name(call: &Call<'_>) -> Called {
 /// Converts a text to a label of an enum, whose OID, labels and name are the first arguments.
 pub(crate) fn label(call: &Call<'_>) -> Called {
     let Some(text) = call.get::<Option<String>>(2)? else { return Ok(Any::Null) };
-    let of = EnumType::of_call(&call.get::<String>(0)?, &call.get::<String>(1)?);
-    if let Some(of) = of {
-        of.label(&text).map_err(refused)?;
-    }
+    let (words, called) = (call.get_raw(0).as_str()?, call.get_raw(1).as_str()?);
+    is_label(words, called, &text).map_err(refused)?;
     Ok(Any::Text(text))
 }
 

@@ -6,11 +6,13 @@
 //!
 //! A definition that was read once is kept until the process ends: [`Type`](crate::types::Type) is
 //! copied from one part of a translation to the next, and its names stand in errors. A definition
-//! that is read again is the same one, so what is kept grows with the changes of types alone.
+//! that is read again is the same one, so what is kept grows with the changes of types alone, and
+//! types change no more once the definitions have [`KEPT_BYTES_MAX`].
 
+use std::collections::HashSet;
 use std::fmt::{self, Debug, Formatter};
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::failure::{Failure, state};
 use crate::sql_text::identifier;
@@ -22,8 +24,15 @@ const DECLARED: &str = "ENUM TEXT(";
 /// The beginning of the declaration of a column of arrays of an enum.
 const DECLARED_ARRAY: &str = "_ENUM TEXT(";
 
+/// The number of OIDs of an enum: its own, that of the type of its arrays, and those of labels.
+pub(crate) const OIDS_EACH: u32 = 1024;
+/// The most labels of an enum.
+pub(crate) const LABELS_MAX: usize = OIDS_EACH as usize - 2;
+/// The bytes of definitions past which types change no more.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// A definition: a name, and labels in their order.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Hash)]
 struct Definition {
     oid: u32,
     /// Its name in the file, with its schema in front.
@@ -45,8 +54,39 @@ const WORD: &str = "enum=";
 /// The function that converts a text to a label.
 pub(crate) const LABEL: &str = "refrain_label";
 
+/// Definitions, and about how many bytes they have.
+#[derive(Default)]
+struct KeptDefinitions {
+    all: HashSet<&'static Definition>,
+    bytes: usize,
+}
+
 /// The definitions that were read so far.
-static KEPT: Mutex<Vec<&'static Definition>> = Mutex::new(Vec::new());
+static KEPT: LazyLock<Mutex<KeptDefinitions>> = LazyLock::new(Mutex::default);
+
+fn kept() -> MutexGuard<'static, KeptDefinitions> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True if a definition of this name is kept.
+#[cfg(test)]
+pub(crate) fn is_kept(called: &str) -> bool {
+    kept().all.iter().any(|known| known.called == called)
+}
+
+/// Checks that another definition may be kept.
+///
+/// # Errors
+/// 53200.
+pub(crate) fn has_room() -> Result<(), Failure> {
+    match kept().bytes < KEPT_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            let failure = Failure::new("53200", "there were too many changes of types");
+            Err(failure.hint("restart Refrain"))
+        }
+    }
+}
 
 impl PartialEq for EnumType {
     fn eq(&self, other: &Self) -> bool {
@@ -71,21 +111,18 @@ impl Debug for EnumType {
 impl EnumType {
     /// Returns the enum of this name, with its labels in their order.
     pub(crate) fn new(called: &str, oid: u32, labels: Vec<String>) -> Self {
-        let name = match called.split_once('.') {
-            Some((schema, own)) => format!("{}.{}", identifier(schema), identifier(own)),
-            None => identifier(called),
-        };
+        let name = shown(called);
         let (called, array_name) = (called.to_owned(), format!("{name}[]"));
         let made = Definition { oid, called, name, array_name, labels };
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.iter().find(|known| ***known == made) {
-            Some(known) => Self(known),
-            None => {
-                let made: &'static Definition = Box::leak(Box::new(made));
-                kept.push(made);
-                Self(made)
-            }
+        let mut kept = kept();
+        if let Some(known) = kept.all.get(&made) {
+            return Self(known);
         }
+        let made: &'static Definition = Box::leak(Box::new(made));
+        let of_labels: usize = made.labels.iter().map(|it| size_of::<String>() + it.len()).sum();
+        kept.bytes += size_of::<Definition>() + 3 * made.array_name.len() + of_labels;
+        kept.all.insert(made);
+        Self(made)
     }
 
     /// Reads an enum from the CREATE statement of its table; none if the table is no enum.
@@ -103,24 +140,12 @@ impl EnumType {
             labels.push(unescaped(label));
             rest = behind.strip_prefix(',').unwrap_or(behind);
         }
-        Some(Self::new(called, oid.parse().ok()?, labels))
+        Some(Self::new(called, own_oid(oid)?, labels))
     }
 
-    /// Writes the OID and the labels. The text has no `*/`, no `$`, and quotes only around labels.
+    /// Writes the OID and the labels.
     pub(crate) fn words(self) -> String {
-        let labels: Vec<String> =
-            self.0.labels.iter().map(|label| format!("'{}'", escaped(label))).collect();
-        format!("{} {}", self.0.oid, labels.join(","))
-    }
-
-    /// Writes the comment that makes a table this enum.
-    pub(crate) fn mark(self) -> String {
-        format!("{MARK}{}*/", self.words())
-    }
-
-    /// Returns the same enum with other labels.
-    pub(crate) fn with_labels(self, labels: Vec<String>) -> Self {
-        Self::new(&self.0.called, self.0.oid, labels)
+        words(self.0.oid, &self.0.labels)
     }
 
     /// True if it has the same name and the same labels in the same order.
@@ -209,11 +234,6 @@ impl EnumType {
         format!("{LABEL}({}{words}, {called}, $)", self.named_labels())
     }
 
-    /// Returns the enum of a call of [`LABEL`].
-    pub(crate) fn of_call(words: &str, called: &str) -> Option<Self> {
-        Self::of_words(&unescaped(called), words)
-    }
-
     /// Returns a text that is a label.
     ///
     /// # Errors
@@ -222,8 +242,45 @@ impl EnumType {
         if self.0.labels.iter().any(|known| known == text) {
             return Ok(text);
         }
-        let message = format!("invalid input value for enum {}: \"{text}\"", self.0.name);
-        Err(Failure::new(state::BAD_TEXT, message))
+        Err(no_label(&self.0.name, text))
+    }
+}
+
+fn no_label(name: &str, text: &str) -> Failure {
+    let message = format!("invalid input value for enum {name}: \"{text}\"");
+    Failure::new(state::BAD_TEXT, message)
+}
+
+/// Returns the name of an enum as the server prints it.
+fn shown(called: &str) -> String {
+    match called.split_once('.') {
+        Some((schema, own)) => format!("{}.{}", identifier(schema), identifier(own)),
+        None => identifier(called),
+    }
+}
+
+/// Writes an OID and labels. The text has no `*/`, no `$`, and quotes only around labels.
+fn words(oid: u32, labels: &[String]) -> String {
+    let labels: Vec<String> = labels.iter().map(|label| format!("'{}'", escaped(label))).collect();
+    format!("{oid} {}", labels.join(","))
+}
+
+/// Writes the comment that makes a table an enum. Nothing is kept of it.
+pub(crate) fn mark(oid: u32, labels: &[String]) -> String {
+    format!("{MARK}{}*/", words(oid, labels))
+}
+
+/// Checks that a text is a label; the words and the name are those of a call of [`LABEL`]. It runs
+/// for each row.
+///
+/// # Errors
+/// 22P02.
+pub(crate) fn is_label(words: &str, called: &str, text: &str) -> Result<(), Failure> {
+    let written = escaped(text);
+    // No label has a quote in it, so every second part is a label.
+    match words.split('\'').skip(1).step_by(2).any(|label| label == written) {
+        true => Ok(()),
+        false => Err(no_label(&shown(&unescaped(called)), text)),
     }
 }
 
@@ -235,17 +292,22 @@ pub(crate) fn element_name(called: &str) -> Option<String> {
     }
 }
 
+/// Reads the OID of an enum, behind which there are those of its arrays and labels.
+fn own_oid(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|oid: &u32| oid.checked_add(OIDS_EACH).is_some())
+}
+
 /// Returns the OID of the enum in the word for a column of a view, and whether its values are
 /// arrays.
 pub(crate) fn word_oid(word: &str) -> Option<(u32, bool)> {
     let plain = word.strip_prefix('_');
-    let oid = plain.unwrap_or(word).strip_prefix(WORD)?.parse().ok()?;
+    let oid = own_oid(plain.unwrap_or(word).strip_prefix(WORD)?)?;
     Some((oid, plain.is_some()))
 }
 
 /// Returns the OID of the enum in the declaration of a column, and whether its values are arrays.
 pub(crate) fn declared_oid(declaration: &str) -> Option<(u32, bool)> {
-    let of = |start| declaration.strip_prefix(start)?.strip_suffix(')')?.parse().ok();
+    let of = |start| own_oid(declaration.strip_prefix(start)?.strip_suffix(')')?);
     of(DECLARED).map(|oid| (oid, false)).or_else(|| Some((of(DECLARED_ARRAY)?, true)))
 }
 
@@ -284,24 +346,41 @@ mod tests {
         let labels =
             ["sad", "it's", "*/", "a,b", "$1\\s", "", "\u{e4}"].map(str::to_owned).to_vec();
         let made = EnumType::new("app.mood", 1_000_448, labels.clone());
-        let sql = format!("CREATE TABLE \"app.mood\" (\"label\" {} TEXT)", made.mark());
+        let mark = mark(made.oid(), made.labels());
+        let sql = format!("CREATE TABLE \"app.mood\" (\"label\" {mark} TEXT)");
         let read = EnumType::read("app.mood", &sql).expect("an enum");
         assert!(read.is_unchanged(made));
         assert_eq!(read.labels(), labels);
         assert!(!made.words().contains('$'), "{made:?}");
-        let longer = made.with_labels(vec!["sad".to_owned()]);
+        let longer = EnumType::new("app.mood", 1_000_448, vec!["sad".to_owned()]);
         assert!(longer == made && !longer.is_unchanged(made));
         assert_eq!(longer.place("x"), "(CASE /*labels of 1000448*/ x WHEN 'sad' THEN 1 END)");
         assert_eq!(longer.label_at("x"), "(CASE /*labels of 1000448*/ x WHEN 1 THEN 'sad' END)");
-        let none = made.with_labels(Vec::new());
+        let none = EnumType::new("app.mood", 1_000_448, Vec::new());
         assert!(
             EnumType::of_words("app.mood", &none.words()).is_some_and(|it| it.is_unchanged(none))
         );
         assert_eq!(declared_oid(&made.declaration(false)), Some((1_000_448, false)));
         assert_eq!(declared_oid(&made.declaration(true)), Some((1_000_448, true)));
         assert_eq!(declared_oid("ENUM"), None);
+        assert_eq!(declared_oid("_ENUM TEXT(4294967295)"), None);
+        assert_eq!(word_oid("_enum=4294967295"), None);
+        assert_eq!(EnumType::of_words("mood", "4294967295 'sad'"), None);
         assert_eq!(word_oid(&made.word(true)), Some((1_000_448, true)));
         assert_eq!(word_oid(&made.word(false)), Some((1_000_448, false)));
         assert_eq!(EnumType::read("t", "CREATE TABLE t (a)"), None);
+    }
+    #[test]
+    fn a_label_is_found_in_the_words_of_its_type() {
+        let labels = ["sad", "it's", ",", "a,b", "$1\\s", ""].map(str::to_owned).to_vec();
+        let made = words(7, &labels);
+        for label in &labels {
+            assert_eq!(is_label(&made, "app.mood", label), Ok(()), "{label}");
+        }
+        for other in ["sa", "','", "7 ", "\\q", "sad,"] {
+            let failure = is_label(&made, "app.my mood", other).expect_err(other);
+            assert!(failure.message.starts_with("invalid input value for enum app.\"my mood\""));
+        }
+        assert!(is_label("7 ", "mood", "").is_err());
     }
 }

@@ -11,7 +11,7 @@ use hashlink::LruCache;
 use refrain_sqlite::{Connection, Error};
 
 use crate::attributes::Attributes;
-use crate::dialect::{Attribute, Catalog};
+use crate::dialect::{Attribute, Catalog, EnumColumn, SchemaObject};
 use crate::enums::EnumType;
 use crate::failure::Failure;
 
@@ -190,11 +190,11 @@ impl Catalog for SchemaTables<'_> {
         self.asked.enum_of(oid)
     }
 
-    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)> {
+    fn columns_of_enum(&self, of: EnumType) -> Vec<EnumColumn> {
         self.asked.columns_of_enum(of)
     }
 
-    fn with_text(&self, text: &str) -> Vec<String> {
+    fn with_text(&self, text: &str) -> Vec<SchemaObject> {
         self.asked.with_text(text)
     }
 

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -142,8 +142,8 @@ fn run(task: Task) -> Result<bool> {
             return suite::direct(version, only.as_deref());
         }
         Task::Provision => provision::everything()?,
-        Task::Sim { arguments } => sim("refrain-sim", &arguments)?,
-        Task::SimMysql { arguments } => sim("refrain-sim-mysql", &arguments)?,
+        Task::Sim { arguments } => simulate("sim", &arguments)?,
+        Task::SimMysql { arguments } => simulate("sim-mysql", &arguments)?,
         Task::Bench(arguments) => bench::run(&arguments)?,
         Task::Soak(arguments) => return soak::run(&arguments),
         Task::Fuzz(arguments) => return fuzz::run(&arguments),
@@ -158,9 +158,8 @@ fn run(task: Task) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs the simulator of this package.
-fn sim(package: &str, arguments: &[String]) -> Result<()> {
-    let mut cargo = workspace::cargo();
-    cargo.args(["run", "--quiet", "--release", "--package", package, "--"]);
-    command::run(cargo.args(arguments))
+/// Runs a simulator, in the build that the suite runs.
+fn simulate(program: &str, arguments: &[String]) -> Result<()> {
+    let mut simulator = Command::new(workspace::built(program)?);
+    command::run(simulator.args(arguments).current_dir(workspace::root()))
 }

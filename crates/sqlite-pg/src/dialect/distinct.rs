@@ -19,6 +19,11 @@ pub(super) struct DistinctOn {
     pub(super) order: Vec<Sorted>,
 }
 
+/// Returns a name for the column of a query at a place.
+pub(super) fn own_name(place: usize) -> String {
+    format!("refrain_column_{place}")
+}
+
 /// Checks that the order begins with the values of DISTINCT ON (`transformDistinctOnClause` of the
 /// server).
 ///
@@ -52,7 +57,7 @@ impl DistinctOn {
         columns: &[(String, &str)],
         rest: &str,
     ) -> Result<String, Failure> {
-        let column = |place: usize| format!("refrain_column_{place}");
+        let column = own_name;
         let (mut inside, mut outside) = (vec![], vec![]);
         for (place, (sql, called)) in columns.iter().enumerate() {
             inside.push(sql.clone());

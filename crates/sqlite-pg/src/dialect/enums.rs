@@ -4,21 +4,23 @@
 //! ([`EnumType`]). A value is stored as its label, so a new name of a label is written into the
 //! rows.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
 };
+use refrain_sql::lex::{Lexer, TokenKind};
 
-use crate::enums::EnumType;
+use crate::arrays::{self, json_string};
+use crate::enums::{self, EnumType, LABELS_MAX, OIDS_EACH};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::defaults::without_default;
-use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit};
+use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_permanent};
 use super::schema_names::{beside, of_sqlite, split};
-use super::scope::{Attribute, Catalog};
+use super::scope::{Attribute, Catalog, EnumColumn, SchemaObject};
 use super::value::{name, text_literal};
 use super::{Translated, hints, strings};
 
@@ -26,10 +28,8 @@ use super::{Translated, hints, strings};
 const COLUMN: &str = "label";
 /// The most bytes of a label (`NAMEDATALEN` of the server).
 const LABEL_BYTES_MAX: usize = 63;
-/// The first OID of an enum, and the distance of one to the next: the numbers between are those of
-/// the type of its arrays and of its labels.
+/// The first OID of an enum.
 const FIRST_OID: u32 = 1_000_000_000;
-const OIDS_EACH: u32 = 1024;
 /// The number of OIDs among which the name of an enum chooses.
 const OIDS: u32 = 1_000_000;
 
@@ -43,22 +43,25 @@ impl Edits<'_> {
         }
         is_new(catalog, &called)?;
         let labels = strings(&it.vals);
-        for (place, label) in labels.iter().enumerate() {
+        are_few(&labels)?;
+        let mut known = HashSet::new();
+        for label in &labels {
             fits(label)?;
-            if labels[..place].contains(label) {
+            if !known.insert(label) {
                 let message = "duplicate key value violates unique constraint \
                                \"pg_enum_typid_label_index\"";
                 let detail = format!("The label \"{label}\" stands twice.");
                 return Err(Failure::new("23505", message).detail(detail).into());
             }
         }
-        let mark = EnumType::new(&called, free_oid(catalog, &called), labels).mark();
+        let mark = enums::mark(free_oid(catalog, &called), &labels);
         Ok(format!("CREATE TABLE {} ({} {mark} TEXT)", name(&called), name(COLUMN)))
     }
 
     /// Translates ALTER TYPE … ADD VALUE and RENAME VALUE.
     pub(super) fn alter_enum(&mut self, it: &AlterEnumStmt) -> Translated<String> {
         let old = existing(self.basis.catalog, &strings(&it.type_name))?;
+        enums::has_room()?;
         fits(&it.new_val)?;
         let place_of = |label: &str| {
             let place = old.labels().iter().position(|known| known == label);
@@ -92,60 +95,50 @@ impl Edits<'_> {
                     neighbor => place_of(neighbor)? + usize::from(it.new_val_is_after),
                 };
                 labels.insert(place, it.new_val.clone());
+                are_few(&labels)?;
             }
         }
         let column = COLUMN.to_owned();
-        let (from, to) = (vec![old.mark()], old.with_labels(labels).mark());
+        let from = vec![enums::mark(old.oid(), old.labels())];
+        let to = enums::mark(old.oid(), &labels);
         let change = SchemaChange::Column { column, from, to };
-        self.edit_of(old.called(), change);
-        Ok(format!("DELETE FROM {} WHERE 0", name(old.called())))
+        self.edit_of(old.called(), change)?;
+        Ok(format!("DELETE FROM {} WHERE 0", main_name(old.called())))
     }
 
-    /// Gives a table a new definition.
-    fn edit_of(&mut self, table: &str, change: SchemaChange) {
+    /// Gives a permanent table a new definition.
+    fn edit_of(&mut self, table: &str, change: SchemaChange) -> Translated<()> {
         let refusal = hints::refuse("ALTER TYPE");
+        is_permanent(self.basis.catalog, table, &refusal.clone().detail(of_session(table)))?;
         let edit = SchemaEdit::of(table, &name(table), change, None, refusal);
         self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
+        Ok(())
     }
 
     /// Writes a new name of a label into the rows and the defaults.
+    ///
+    /// # Errors
+    /// 0A000 if the SQL of anything else has the old name.
     fn rename_label(&mut self, of: EnumType, old: &str, new: &str) -> Translated<()> {
         let catalog = self.basis.catalog;
-        let (old, new) = (text_literal(old), text_literal(new));
-        let mut definitions = BTreeMap::new();
-        for (table, column) in catalog.columns_of_enum(of) {
-            let called = name(&column.name);
-            let definition = || catalog.definition(&table).unwrap_or_default();
-            let sql = definitions.entry(table.clone()).or_insert_with(definition);
-            if column.default.as_ref() == Some(&old)
-                && let Some(SchemaChange::Column { column, from, .. }) = without_default(&column)
+        for it in catalog.columns_of_enum(of) {
+            let default = renamed_default(&it.column, old, new);
+            if let Some(default) = default
+                && let Some(SchemaChange::Column { column, from, .. }) = without_default(&it.column)
             {
-                let change = SchemaChange::Column { column, from, to: format!(" DEFAULT ({new})") };
-                if let Some(changed) = change.apply(sql) {
-                    *sql = changed;
-                }
-                self.edit_of(&table, change);
+                let to = format!(" DEFAULT ({default})");
+                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to })?;
             }
-            let table = name(&table);
-            let update = match column.is {
-                Type::Enum(_) => {
-                    format!("UPDATE {table} SET {called} = {new} WHERE {called} = {old}")
-                }
-                _ => format!(
-                    "UPDATE {table} SET {called} = (SELECT json_group_array(iif(value = {old}, \
-                     {new}, value) ORDER BY key) FROM json_each({called})) \
-                     WHERE {old} IN (SELECT value FROM json_each({called}))"
-                ),
-            };
-            self.follow_ups.push(FollowUp::Sqlite(update));
+            self.follow_ups.push(FollowUp::Sqlite(relabelled(&it, old, new)));
         }
-        let named = |sql: &String| sql.contains(&old);
-        let is_named = |(table, sql): (&String, &String)| {
-            named(sql) || catalog.dependents(table).iter().any(named)
-        };
-        match definitions.iter().any(is_named) {
-            true => Err(hints::refuse("ALTER TYPE").into()),
-            false => Ok(()),
+        let mut with_label = catalog.with_text(&text_literal(old));
+        with_label.extend(catalog.with_text(&in_array(old)));
+        match with_label.iter().find(|object| has_label(catalog, object, old)) {
+            Some(SchemaObject { kind, name, .. }) => {
+                let detail = format!("The {kind} \"{}\" names it.", split(catalog, name).1);
+                Err(hints::refuse("ALTER TYPE").detail(detail).into())
+            }
+            None => Ok(()),
         }
     }
 
@@ -162,11 +155,12 @@ impl Edits<'_> {
             return Err(hints::refuse("ALTER TYPE").into());
         }
         is_new(catalog, &to)?;
-        Ok(format!("ALTER TABLE {} RENAME TO {}", name(old.called()), name(&to)))
+        enums::has_room()?;
+        Ok(format!("ALTER TABLE {} RENAME TO {}", main_name(old.called()), name(&to)))
     }
 
-    /// Translates DROP TYPE. With CASCADE the columns of the type and the views that have it go
-    /// first.
+    /// Translates DROP TYPE. With CASCADE the columns of the type, and the views and indexes
+    /// that have it, go first.
     pub(super) fn drop_types(&mut self, drop: &DropStmt) -> Translated<String> {
         let catalog = self.basis.catalog;
         let cascade = drop.behavior() == DropBehavior::DropCascade;
@@ -183,21 +177,31 @@ impl Edits<'_> {
         let mut first = Vec::new();
         for of in &all {
             let columns = catalog.columns_of_enum(*of);
-            let views = readers(catalog, *of, &columns);
-            if columns.is_empty() && views.is_empty() {
+            let others = others_with(catalog, *of, &columns);
+            if columns.is_empty() && others.is_empty() {
                 continue;
             }
             if !cascade {
-                return Err(needed(catalog, *of, &columns, &views).into());
+                return Err(needed(catalog, *of, &columns, &others).into());
             }
-            first.extend(
-                views.iter().map(|view| format!("DROP VIEW IF EXISTS {} CASCADE", name(view))),
-            );
-            first.extend(columns.iter().map(|(table, column)| {
-                format!("ALTER TABLE {} DROP COLUMN {}", name(table), name(&column.name))
-            }));
+            for other in &others {
+                let called = is_reached(catalog, other)?;
+                first.push(match other.kind.as_str() {
+                    "view" => format!("DROP VIEW IF EXISTS {called} CASCADE"),
+                    "index" => format!("DROP INDEX IF EXISTS {called}"),
+                    kind => {
+                        let shown = split(catalog, &other.name).1;
+                        let detail = format!("A part of {kind} {shown} has labels of the type.");
+                        return Err(not_cascaded(detail).into());
+                    }
+                });
+            }
+            for it in &columns {
+                let (table, column) = (is_reached(catalog, &it.table)?, name(&it.column.name));
+                first.push(format!("ALTER TABLE {table} DROP COLUMN {column}"));
+            }
         }
-        let drop = |of: &EnumType| format!("DROP TABLE {}", name(of.called()));
+        let drop = |of: &EnumType| format!("DROP TABLE {}", main_name(of.called()));
         if !first.is_empty() {
             first.extend(all.iter().map(|of| format!("DROP TYPE {}", name(of.called()))));
             return self.sequence(first);
@@ -206,6 +210,21 @@ impl Edits<'_> {
         self.follow_ups.extend(others.iter().map(|of| FollowUp::Sqlite(drop(of))));
         Ok(drop(last))
     }
+}
+
+/// Returns the name of a table of the file as SQL, which no temporary table hides.
+fn main_name(table: &str) -> String {
+    format!("main.{}", name(table))
+}
+
+fn of_session(table: &str) -> String {
+    format!("The session has a temporary table \"{table}\".")
+}
+
+/// Returns 0A000: DROP TYPE with CASCADE cannot drop all that has the type.
+fn not_cascaded(detail: String) -> Failure {
+    let failure = Failure::unsupported("this form of DROP TYPE … CASCADE is not supported");
+    failure.detail(detail).hint("drop what has the type, then the type")
 }
 
 /// Returns the name of a type in the file.
@@ -263,37 +282,127 @@ fn type_names(node: &Node) -> Vec<String> {
     }
 }
 
-/// Returns the views that have an enum: in a column of their own, or in a column of a table.
-fn readers(catalog: &dyn Catalog, of: EnumType, columns: &[(String, Attribute)]) -> Vec<String> {
+/// Returns the name of an object as SQL, which stands for no other one.
+///
+/// # Errors
+/// 0A000 for a permanent one that a temporary one hides.
+fn is_reached(catalog: &dyn Catalog, object: &SchemaObject) -> Translated<String> {
+    if !object.temporary {
+        is_permanent(catalog, &object.name, &not_cascaded(of_session(&object.name)))?;
+    }
+    Ok(name(&object.name))
+}
+
+/// Returns what has an enum beside columns of tables: views, and what has its labels.
+fn others_with(catalog: &dyn Catalog, of: EnumType, columns: &[EnumColumn]) -> Vec<SchemaObject> {
     let mut all = catalog.with_text(of.named_labels().trim_end());
     all.extend(catalog.with_text(&of.word(false)));
-    all.retain(|called| !columns.iter().any(|(table, _)| table == called));
-    all.sort();
-    all.dedup();
+    let key = |it: &SchemaObject| (it.name.clone(), it.temporary);
+    all.retain(|object| !columns.iter().any(|it| key(&it.table) == key(object)));
+    all.sort_by_key(key);
+    all.dedup_by_key(|object| key(object));
     all
 }
 
-/// Returns 2BP01: columns or views need an enum.
+/// Returns 2BP01: columns or other objects need an enum.
 fn needed(
     catalog: &dyn Catalog,
     of: EnumType,
-    columns: &[(String, Attribute)],
-    views: &[String],
+    columns: &[EnumColumn],
+    others: &[SchemaObject],
 ) -> Failure {
     let shown = |called: &str| split(catalog, called).1.to_owned();
     let mut lines = Vec::new();
-    for (table, column) in columns {
-        let (table, is) = (shown(table), column.is.name());
+    for EnumColumn { table, column } in columns {
+        let (table, is) = (shown(&table.name), column.is.name());
         lines.push(format!("column {} of table {table} depends on type {is}", column.name));
     }
-    for view in views {
-        let view = shown(view);
-        lines.push(format!("view {view} depends on type {}", of.name()));
+    for SchemaObject { name, kind, .. } in others {
+        lines.push(format!("{kind} {} depends on type {}", shown(name), of.name()));
     }
     let message = format!("cannot drop type {} because other objects depend on it", of.name());
     Failure::new("2BP01", message)
         .detail(lines.join("\n"))
         .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}
+
+/// Returns the text of a default that is no more than a text.
+fn text_of_default(column: &Attribute) -> Option<String> {
+    let inside = column.default.as_ref()?.strip_prefix('\'')?.strip_suffix('\'')?;
+    let is_one = !inside.replace("''", "").contains('\'');
+    is_one.then(|| inside.replace("''", "'"))
+}
+
+/// Returns the default of a column of an enum with a label's new name; none if it does not have
+/// the label.
+fn renamed_default(column: &Attribute, old: &str, new: &str) -> Option<String> {
+    let text = text_of_default(column)?;
+    if let Type::Enum(_) = column.is {
+        return (text == old).then(|| text_literal(new));
+    }
+    let labels = arrays::read(&text)?;
+    if !labels.iter().flatten().any(|label| label == old) {
+        return None;
+    }
+    let written = |label: Option<String>| match label {
+        Some(label) => json_string(if label == old { new } else { &label }),
+        None => "null".to_owned(),
+    };
+    let all: Vec<String> = labels.into_iter().map(written).collect();
+    Some(text_literal(&format!("[{}]", all.join(","))))
+}
+
+/// Writes the statement that gives the rows a label's new name.
+fn relabelled(it: &EnumColumn, old: &str, new: &str) -> String {
+    let (schema, column) = (it.table.schema(), name(&it.column.name));
+    let table = format!("{schema}.{}", name(&it.table.name));
+    let (old, new) = (text_literal(old), text_literal(new));
+    match it.column.is {
+        Type::Enum(_) => format!("UPDATE {table} SET {column} = {new} WHERE {column} = {old}"),
+        _ => format!(
+            "UPDATE {table} SET {column} = (SELECT json_group_array(iif(value = {old}, {new}, \
+             value) ORDER BY key) FROM json_each({column})) \
+             WHERE {old} IN (SELECT value FROM json_each({column}))"
+        ),
+    }
+}
+
+/// Writes a label as it stands in the literal of an array.
+fn in_array(label: &str) -> String {
+    json_string(label).replace('\'', "''")
+}
+
+/// True if the SQL of an object has a text that is this label, or an array with it. A default that
+/// is no more than a text does not count: either it is changed, or it is of another type.
+fn has_label(catalog: &dyn Catalog, object: &SchemaObject, label: &str) -> bool {
+    // The labels of an enum are its own.
+    if EnumType::read(&object.name, &object.sql).is_some() {
+        return false;
+    }
+    let mut sql = object.sql.clone();
+    if object.kind == "table" {
+        let columns = catalog.table(Some(object.schema()), &object.name).unwrap_or_default();
+        for column in columns.iter().filter(|column| text_of_default(column).is_some()) {
+            let change = without_default(column);
+            sql = change.and_then(|change| change.apply(&sql)).unwrap_or(sql);
+        }
+    }
+    let (literal, in_array) = (text_literal(label), in_array(label));
+    let mut lexer = Lexer::new(sql.as_bytes(), false);
+    while let Some(token) = lexer.significant() {
+        let text = sql.get(token.start as usize..token.end as usize).unwrap_or_default();
+        let is_named = match token.kind {
+            TokenKind::Text => {
+                text == literal || text.starts_with("'[") && text.contains(&in_array)
+            }
+            TokenKind::Unterminated => true,
+            _ => false,
+        };
+        if is_named {
+            return true;
+        }
+    }
+    false
 }
 
 /// Checks that no type has this name. A table or a view has a type of its name too.
@@ -303,6 +412,14 @@ fn is_new(catalog: &dyn Catalog, called: &str) -> Result<(), Failure> {
     }
     let message = format!("type \"{}\" already exists", split(catalog, called).1);
     Err(Failure::new("42710", message))
+}
+
+/// Checks the number of labels, and that there is room for their definition.
+fn are_few(labels: &[String]) -> Result<(), Failure> {
+    if labels.len() <= LABELS_MAX {
+        return enums::has_room();
+    }
+    Err(Failure::new("54000", format!("a type can have at most {LABELS_MAX} labels")))
 }
 
 /// Checks the length of a label.

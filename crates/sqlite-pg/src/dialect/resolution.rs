@@ -135,12 +135,14 @@ impl Typing<'_> {
         }
         let parts: Vec<&Expr> = bounds.iter().collect();
         let all: Vec<String> = of.labels().iter().map(|label| text_literal(label)).collect();
-        let label = |label: Option<&String>| label.map_or("NULL".to_owned(), String::clone);
+        // The labels may change only where no definition has them.
+        let named = of.named_labels();
+        let label = |label: Option<&String>| format!("({named}{})", label.map_or("NULL", |it| it));
         match function {
             "enum_first" => Ok(Expr::made(label(all.first()), Type::Enum(of), &parts)),
             "enum_last" => Ok(Expr::made(label(all.last()), Type::Enum(of), &parts)),
             _ => {
-                let array = format!("json_array({})", all.join(", "));
+                let array = format!("json_array({named}{})", all.join(", "));
                 let sql = match &bounds[..] {
                     [from, to] => format!(
                         "(SELECT json_group_array(value ORDER BY key) FROM json_each({array}) \

@@ -45,6 +45,32 @@ impl Attribute {
     }
 }
 
+/// A table, view, index or trigger that a connection sees.
+#[derive(Clone, Debug)]
+pub(crate) struct SchemaObject {
+    pub(crate) name: String,
+    /// SQLite's word for what it is.
+    pub(crate) kind: String,
+    /// Its CREATE statement.
+    pub(crate) sql: String,
+    /// True if it belongs to the session.
+    pub(crate) temporary: bool,
+}
+
+impl SchemaObject {
+    /// Returns the schema of SQLite that has it.
+    pub(crate) fn schema(&self) -> &'static str {
+        if self.temporary { "temp" } else { "main" }
+    }
+}
+
+/// A column of a table whose values are of an enum, or arrays of it.
+#[derive(Clone, Debug)]
+pub(crate) struct EnumColumn {
+    pub(crate) table: SchemaObject,
+    pub(crate) column: Attribute,
+}
+
 /// The facts about the file that a translation needs.
 pub(crate) trait Catalog {
     /// Returns the columns of a table or view, in order; `None` if it does not exist.
@@ -95,12 +121,12 @@ pub(crate) trait Catalog {
     /// Returns the enum with this OID.
     fn enum_of(&self, oid: u32) -> Option<EnumType>;
 
-    /// Returns the columns of tables whose values are of an enum, or arrays of it, each with its
-    /// table.
-    fn columns_of_enum(&self, of: EnumType) -> Vec<(String, Attribute)>;
+    /// Returns the columns of tables whose values are of an enum, or arrays of it.
+    fn columns_of_enum(&self, of: EnumType) -> Vec<EnumColumn>;
 
-    /// Returns the objects whose CREATE statements have a text.
-    fn with_text(&self, text: &str) -> Vec<String>;
+    /// Returns the objects whose CREATE statements have a text, in the order in which they were
+    /// made.
+    fn with_text(&self, text: &str) -> Vec<SchemaObject>;
 
     /// Returns the columns of an index.
     fn columns_of(&self, index: &str) -> Vec<String>;

@@ -8,8 +8,9 @@ use crate::types::Type;
 
 use super::coerce::Wanted;
 use super::common_types::chosen;
+use super::distinct::own_name;
 use super::scope::{Scope, Scoped};
-use super::select::{ExpectedColumns, Output, Query, output};
+use super::select::{ExpectedColumns, Output, Query, output, unique};
 use super::targets::Target;
 use super::value::{Bare, Expr, name};
 use super::{Translated, Translator, hints};
@@ -159,16 +160,18 @@ impl Translator<'_> {
             })
         };
         let written = |query: &Query, nested: bool| match nested {
-            true => format!("SELECT * FROM ({})", query.sql),
+            true => wrapped(&query.sql),
             false => query.sql.clone(),
         };
         let left = written(&first, nested(&select.larg));
         let mut sql = format!("{left} {word} {}", written(&second, nested(&select.rarg)));
-        let target = |column: &Output| Target {
-            name: column.name.clone(),
-            expr: Expr::typed(name(&column.name), column.is.unwrap_or(Type::Text)),
+        let repeated = unique(first.columns.iter().map(|column| column.name.as_str())).is_err();
+        let target = |(place, column): (usize, &Output)| {
+            let sql = if repeated { own_name(place) } else { name(&column.name) };
+            let expr = Expr::typed(sql, column.is.unwrap_or(Type::Text));
+            Target { name: column.name.clone(), expr }
         };
-        let targets: Vec<Target> = first.columns.iter().map(target).collect();
+        let targets: Vec<Target> = first.columns.iter().enumerate().map(target).collect();
         if word != "UNION ALL"
             && targets.iter().any(|target| {
                 matches!(
@@ -182,7 +185,7 @@ impl Translator<'_> {
         if !select.sort_clause.is_empty() {
             // SQLite orders combined queries by their columns alone.
             if targets.iter().any(|target| matches!(target.expr.is(), Some(Type::Enum(_)))) {
-                sql = format!("SELECT * FROM ({sql})");
+                sql = if repeated { named_apart(&sql, &targets) } else { wrapped(&sql) };
             }
             let order =
                 self.within(Scope::default(), |this| this.order(&select.sort_clause, &targets));
@@ -195,6 +198,23 @@ impl Translator<'_> {
         columns.iter_mut().for_each(|column| column.limit = None);
         Ok(Query { sql, columns, bare })
     }
+}
+
+fn wrapped(sql: &str) -> String {
+    format!("SELECT * FROM ({sql})")
+}
+
+/// Writes a query around combined queries in which each column has a name of its own.
+fn named_apart(sql: &str, targets: &[Target]) -> String {
+    const COMBINED: &str = "refrain_combined";
+    let own: Vec<String> = (0..targets.len()).map(own_name).collect();
+    let shown = |(own, target): (&String, &Target)| format!("{own} AS {}", name(&target.name));
+    let shown: Vec<String> = own.iter().zip(targets).map(shown).collect();
+    format!(
+        "SELECT {} FROM (WITH {COMBINED}({}) AS ({sql}) SELECT * FROM {COMBINED})",
+        shown.join(", "),
+        own.join(", ")
+    )
 }
 
 /// Writes rows as VALUES.

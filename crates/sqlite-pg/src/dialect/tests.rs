@@ -1,6 +1,6 @@
 //! Tests of translations and refusals, word for word.
 
-use crate::enums::EnumType;
+use crate::enums::{self, EnumType};
 use crate::key_mark::GivenBy;
 
 use super::*;
@@ -76,11 +76,11 @@ impl Catalog for Fixed {
         None
     }
 
-    fn columns_of_enum(&self, _: EnumType) -> Vec<(String, Attribute)> {
+    fn columns_of_enum(&self, _: EnumType) -> Vec<EnumColumn> {
         Vec::new()
     }
 
-    fn with_text(&self, _: &str) -> Vec<String> {
+    fn with_text(&self, _: &str) -> Vec<SchemaObject> {
         Vec::new()
     }
 
@@ -199,4 +199,15 @@ fn grown(text: &str) -> Option<&'static str> {
         Err(NotTranslated::Refused(failure)) => Some(failure.sqlstate),
         Err(NotTranslated::Sqlite) => Some("SQLite"),
     }
+}
+
+/// A statement that is only translated leaves no definition of a type.
+#[test]
+fn a_definition_is_kept_when_it_is_read() {
+    let text = "CREATE TYPE only_translated AS ENUM ('a')";
+    let made = translate(text, &Fixed, &[], &[]).expect("a translation");
+    assert!(!enums::is_kept("only_translated"));
+    let read = EnumType::read("only_translated", &made.sql).expect("an enum");
+    assert_eq!(read.labels(), ["a"]);
+    assert!(enums::is_kept("only_translated"));
 }

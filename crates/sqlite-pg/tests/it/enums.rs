@@ -404,3 +404,30 @@ fn labels_do_not_change_under_what_names_them() {
         ("SELECT * FROM w", "error 42P01"),
     ]);
 }
+
+/// Columns of combined queries may have one name.
+#[test]
+fn combined_queries_are_sorted_by_the_column_at_its_place() {
+    let place = Place::new();
+    let mut client = place.client();
+    client.answers_first(&[
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE TYPE"),
+        (
+            "SELECT 'ok'::mood AS x, 'happy'::mood AS x UNION ALL SELECT 'ok', 'sad' ORDER BY 2",
+            "row ok|sad",
+        ),
+        (
+            "SELECT 'sad'::mood AS x, 'happy'::mood AS x, 1 AS y UNION SELECT 'ok', 'sad', 2 \
+             UNION SELECT 'happy', 'ok', 3 ORDER BY 2 DESC, y OFFSET 1 LIMIT 1",
+            "row happy|ok|3",
+        ),
+        ("SELECT 'ok'::mood AS x, 1 AS x UNION ALL SELECT 'sad', 2 ORDER BY x", "error 42702"),
+        ("SELECT 1 AS x, 2 AS x UNION ALL SELECT 2, 1 ORDER BY x", "error 42702"),
+        ("SELECT 1 AS x, 2 AS x UNION ALL SELECT 2, 1 ORDER BY 2", "row 2|1"),
+        (
+            "SELECT (SELECT string_agg(a::text, ',') FROM (SELECT m.x AS x, 'ok'::mood AS x \
+             UNION ALL SELECT 'happy', 'sad' ORDER BY 2) q(a, b)) FROM (SELECT 'ok'::mood AS x) m",
+            "row happy,ok",
+        ),
+    ]);
+}

@@ -8,6 +8,7 @@ mod catalog;
 mod client;
 mod compiles;
 mod dialect;
+mod enum_changes;
 mod enums;
 mod json;
 mod keys;

@@ -84,7 +84,7 @@ const LIBRARIES: &[&str] = &["provision", "provision-libraries", "build-tests"];
 /// The parts that have the lock of the folder `debug` before lints: tests would wait for lints.
 const BEFORE_LINTS: &[&str] = &["build-simulators", "it", "cargo-test", "seeds", "grammar"];
 
-/// Returns a sensitive part that runs the optimised program.
+/// Returns a sensitive part that runs the program.
 const fn sensitive(name: &'static str, run: fn() -> Result<Tally>) -> Part {
     Part::new(name, Sensitive, Servers, run).needs(PROGRAMS).after(SERVERS)
 }
