@@ -138,20 +138,27 @@ pub(crate) fn look_up(file: &Path, name: &str) -> Result<Vec<IpAddr>, String> {
     let text = fs::read_to_string(file);
     let text = text.map_err(|error| format!("resolv_conf {}: {error}", file.display()))?;
     let conf = ResolvConf::read(&text);
+    let mut failure = None;
     for candidate in conf.candidates(name) {
         let mut found = Vec::new();
         for family in [Family::V4, Family::V6] {
-            match ask(&conf, &candidate, family).map_err(|why| format!("host {name:?}: {why}"))? {
-                DnsAnswer::Addresses(addresses) => found.extend(addresses),
+            match ask(&conf, &candidate, family) {
+                Ok(DnsAnswer::Addresses(addresses)) => found.extend(addresses),
                 // There are none of the other kind either.
-                _ => break,
+                Ok(_) => break,
+                // Some name servers answer for one kind alone. The other kind's addresses are good
+                // without these, and so are those of another candidate.
+                Err(why) => failure = Some(why),
             }
         }
         if !found.is_empty() {
             return Ok(found);
         }
     }
-    Err(format!("host {name:?} has no address"))
+    Err(match failure {
+        Some(why) => format!("host {name:?}: {why}"),
+        None => format!("host {name:?} has no address"),
+    })
 }
 
 /// Returns the addresses that `/etc/hosts` has for a name.

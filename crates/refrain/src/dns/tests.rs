@@ -47,8 +47,15 @@ fn reply(query: &[u8], by_tcp: bool) -> Vec<u8> {
         ("alias.example", 1) => write(query, 0, 0, &[record(5, b"\x02db\xc0\x12"), v4(3)]),
         ("long.example", 1) if by_tcp => write(query, 0, 0, &[v4(4)]),
         ("long.example", 1) => write(query, 2, 0, &[]),
-        ("broken.example", _) => write(query, 0, 2, &[]),
-        ("alias.example" | "long.example" | "empty.example" | "db", _) => write(query, 0, 0, &[]),
+        ("broken.example", _) | ("half.example", 28) | ("six.example", 1) => {
+            write(query, 0, 2, &[])
+        }
+        ("half.example", 1) => write(query, 0, 0, &[v4(5)]),
+        ("broken.other", 1) => write(query, 0, 0, &[v4(6)]),
+        ("six.example", 28) => write(query, 0, 0, &[record(28, &Ipv6Addr::LOCALHOST.octets())]),
+        ("alias.example" | "long.example" | "empty.example" | "broken.other" | "db", _) => {
+            write(query, 0, 0, &[])
+        }
         _ => write(query, 0, 3, &[]),
     }
 }
@@ -128,6 +135,20 @@ fn a_server_that_is_silent_is_passed_over() {
     let conf = format!("nameserver {silent_at}\noptions timeout:1 attempts:1\n");
     assert!(looks_up(&conf, "alias.example").unwrap_err().contains(&silent_at.to_string()));
     assert!(look_up(Path::new("/no/such/file"), "db").unwrap_err().contains("/no/such/file"));
+}
+
+#[test]
+fn a_question_that_fails_takes_no_other_answer_away() {
+    let (address, _) = serve();
+    let finds = |ends: &str, name: &str| {
+        let conf = format!("search {ends}\nnameserver {address}\noptions timeout:1 attempts:1\n");
+        looks_up(&conf, name)
+    };
+    assert_eq!(finds("", "half.example").unwrap(), ["192.0.2.5"]);
+    assert_eq!(finds("", "six.example").unwrap(), ["::1"]);
+    assert_eq!(finds("example other", "broken").unwrap(), ["192.0.2.6"]);
+    let why = finds("example none", "broken").unwrap_err();
+    assert!(why.contains("does not answer the question"), "{why}");
 }
 
 #[test]
