@@ -209,7 +209,7 @@ fn question(name: &str, family: Family) -> Option<Vec<u8>> {
     Some(question)
 }
 
-/// Asks one server, over TCP if the answer does not fit into a datagram.
+/// Asks one server, over TCP if the answer does not fit into a datagram. `timeout` is for both.
 fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
     let mut id = [0; 2];
     random::fill(&mut id);
@@ -225,14 +225,10 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
     socket.send(&query)?;
     let mut buffer = [0; DATAGRAM_MAX];
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        socket.set_read_timeout(Some(left))?;
+        socket.set_read_timeout(Some(time_left(until)?))?;
         let length = socket.recv(&mut buffer)?;
         match answer(&buffer[..length], &query) {
-            Some(DnsAnswer::Truncated) => return exchange_by_tcp(server, &query, timeout),
+            Some(DnsAnswer::Truncated) => return exchange_by_tcp(server, &query, until),
             Some(answer) => return Ok(answer),
             // It is no answer to this question: the right one may come still.
             None => {}
@@ -240,17 +236,41 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
     }
 }
 
-fn exchange_by_tcp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
-    let mut stream = TcpStream::connect_timeout(&server, timeout)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
+/// Asks one server over TCP. The answer has to be there in full by `until`.
+fn exchange_by_tcp(server: SocketAddr, query: &[u8], until: Instant) -> io::Result<DnsAnswer> {
+    let mut stream = TcpStream::connect_timeout(&server, time_left(until)?)?;
+    stream.set_write_timeout(Some(time_left(until)?))?;
     let length = u16::try_from(query.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes()[..], query].concat())?;
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_until(&mut stream, &mut length, until)?;
     let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut message)?;
+    read_until(&mut stream, &mut message, until)?;
     answer(&message, query).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Fills a buffer. A timeout of the socket is for each read, so a server that sends byte by byte
+/// would never exceed one.
+fn read_until(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Result<()> {
+    while !buffer.is_empty() {
+        stream.set_read_timeout(Some(time_left(until)?))?;
+        match stream.read(buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => buffer = &mut buffer[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time that is left.
+///
+/// # Errors
+/// None is.
+fn time_left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// Reads the answer to a query; `None` if the message is none.

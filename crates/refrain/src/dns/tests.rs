@@ -46,16 +46,19 @@ fn reply(query: &[u8], by_tcp: bool) -> Vec<u8> {
         // A name that leads to another.
         ("alias.example", 1) => write(query, 0, 0, &[record(5, b"\x02db\xc0\x12"), v4(3)]),
         ("long.example", 1) if by_tcp => write(query, 0, 0, &[v4(4)]),
-        ("long.example", 1) => write(query, 2, 0, &[]),
+        ("slow.example", 1) if by_tcp => write(query, 0, 0, &[v4(7)]),
+        ("long.example" | "slow.example", 1) => write(query, 2, 0, &[]),
         ("broken.example", _) | ("half.example", 28) | ("six.example", 1) => {
             write(query, 0, 2, &[])
         }
         ("half.example", 1) => write(query, 0, 0, &[v4(5)]),
         ("broken.other", 1) => write(query, 0, 0, &[v4(6)]),
         ("six.example", 28) => write(query, 0, 0, &[record(28, &Ipv6Addr::LOCALHOST.octets())]),
-        ("alias.example" | "long.example" | "empty.example" | "broken.other" | "db", _) => {
-            write(query, 0, 0, &[])
-        }
+        (
+            "alias.example" | "long.example" | "empty.example" | "slow.example" | "broken.other"
+            | "db",
+            _,
+        ) => write(query, 0, 0, &[]),
         _ => write(query, 0, 3, &[]),
     }
 }
@@ -87,7 +90,18 @@ fn serve() -> (SocketAddr, Questions) {
             stream.read_exact(&mut query).unwrap();
             let reply = reply(&query, true);
             let length = u16::try_from(reply.len()).unwrap().to_be_bytes();
-            stream.write_all(&[&length[..], &reply].concat()).unwrap();
+            let message = [&length[..], &reply].concat();
+            if read(&query).0 != "slow.example" {
+                stream.write_all(&message).unwrap();
+                continue;
+            }
+            // The timeout of one read is never exceeded.
+            for byte in message {
+                thread::sleep(Duration::from_millis(200));
+                if stream.write_all(&[byte]).is_err() {
+                    break;
+                }
+            }
         }
     });
     (address, asked)
@@ -135,6 +149,16 @@ fn a_server_that_is_silent_is_passed_over() {
     let conf = format!("nameserver {silent_at}\noptions timeout:1 attempts:1\n");
     assert!(looks_up(&conf, "alias.example").unwrap_err().contains(&silent_at.to_string()));
     assert!(look_up(Path::new("/no/such/file"), "db").unwrap_err().contains("/no/such/file"));
+}
+
+#[test]
+fn an_answer_that_comes_byte_by_byte_has_the_time_of_any_other() {
+    let (address, _) = serve();
+    let conf = format!("nameserver {address}\noptions timeout:1 attempts:1\n");
+    let began = Instant::now();
+    assert!(looks_up(&conf, "slow.example").is_err());
+    // Its 50 bytes would take ten seconds.
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[test]
