@@ -261,12 +261,14 @@ fn a_server_that_is_to_go_may_leave_its_client_between_transactions() {
 #[test]
 fn a_server_at_another_place_leaves_its_client_only_if_it_is_to() {
     for (option, stays) in [("", true), ("server_fast_close = true", false)] {
-        let pool = format!("pool_mode = \"session\"\n{option}\n");
-        let mut world = World::new(&pool);
+        let at = |host: &str| {
+            let pool = format!("[pool]\npool_mode = \"session\"\n{option}\n");
+            format!("{pool}[databases.shop]\nurl = \"postgres://{host}:1\"\n")
+        };
+        let mut world = World::new(&at("127.0.0.1"));
         let anna = world.client();
         world.says(anna, "one");
-        let elsewhere = "[databases.shop]\nurl = \"postgres://127.0.0.2:1\"\n";
-        world.reload(&format!("{pool}{elsewhere}"));
+        world.reload(&at("127.0.0.2"));
         world.pass(TICK);
         assert_eq!(world.is_there(anna), stays, "{option}");
     }
