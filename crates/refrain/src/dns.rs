@@ -122,7 +122,21 @@ fn server(text: &str) -> Option<SocketAddr> {
         .or_else(|| bracketed().map(|address: Ipv6Addr| SocketAddr::new(address.into(), PORT)))
 }
 
-/// Returns the addresses of a name, those of IPv4 in front.
+/// Returns a warning if the file has name servers, none of which can be read: a server of this
+/// machine is asked then, as where it has none.
+pub(crate) fn warning(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let named = |line: &&str| line.split_whitespace().next() == Some("nameserver");
+    let mut lines = text.lines().filter(named).peekable();
+    let first = *lines.peek()?;
+    let is_read = |line: &str| line.split_whitespace().nth(1).and_then(server).is_some();
+    (!lines.any(is_read)).then(|| {
+        format!("resolv_conf {}: no address in {first:?}: 127.0.0.1 is asked", file.display())
+    })
+}
+
+/// Returns the addresses of a name: those that `/etc/hosts` has, in the order of its lines, or else
+/// those of name servers, of which those of IPv4 stand in front.
 ///
 /// # Errors
 /// The file cannot be read, there is no such name, or no server answers.
@@ -161,8 +175,10 @@ pub(crate) fn look_up(file: &Path, name: &str) -> Result<Vec<IpAddr>, String> {
     })
 }
 
-/// Returns the addresses that `/etc/hosts` has for a name.
+/// Returns the addresses that `/etc/hosts` has for a name. A final dot says that a name is whole,
+/// and so are all names there.
 fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
+    let name = name.strip_suffix('.').unwrap_or(name);
     let mut found = Vec::new();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
         let mut words = line.split_whitespace();

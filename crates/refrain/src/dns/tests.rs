@@ -107,15 +107,21 @@ fn serve() -> (SocketAddr, Questions) {
     (address, asked)
 }
 
-/// Looks a name up by a file with these lines.
-fn looks_up(lines: &str, name: &str) -> Result<Vec<String>, String> {
+/// Makes a file with these lines for a use of it.
+fn with_file<T>(lines: &str, uses: impl FnOnce(&Path) -> T) -> T {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let file = format!("refrain-resolv-{}-{number}", std::process::id());
     let file = std::env::temp_dir().join(file);
     fs::write(&file, lines).unwrap();
-    let found = look_up(&file, name);
+    let used = uses(&file);
     fs::remove_file(&file).unwrap();
+    used
+}
+
+/// Looks a name up by a file with these lines.
+fn looks_up(lines: &str, name: &str) -> Result<Vec<String>, String> {
+    let found = with_file(lines, |file| look_up(file, name));
     found.map(|addresses| addresses.iter().map(ToString::to_string).collect())
 }
 
@@ -193,6 +199,15 @@ fn short_names_get_the_ends_of_the_file() {
 }
 
 #[test]
+fn name_servers_of_which_none_can_be_read_are_told() {
+    let warning = |lines: &str| with_file(lines, warning);
+    let told = warning("search example\nnameserver dns.example\nnameserver\n").unwrap();
+    assert!(told.contains("no address in \"nameserver dns.example\""), "{told}");
+    assert_eq!(warning("nameserver dns.example\nnameserver ::1\n"), None);
+    assert_eq!(warning("# nameserver dns.example\nsearch example\n"), None);
+}
+
+#[test]
 fn names_of_the_machine_stand_in_its_file() {
     let hosts =
         "127.0.0.1 localhost # loopback\n::1\tlocalhost ip6\n# 10.0.0.1 db\n10.0.0.2 DB db2\n";
@@ -200,6 +215,7 @@ fn names_of_the_machine_stand_in_its_file() {
         |name: &str| in_hosts(hosts, name).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(finds("localhost"), ["127.0.0.1", "::1"]);
     assert_eq!(finds("db"), ["10.0.0.2"]);
+    assert_eq!(finds("db."), ["10.0.0.2"]);
     assert!(finds("loopback").is_empty());
 }
 
