@@ -402,9 +402,10 @@ table_with_log! {
 
     /// Whether servers see a client's address in its `application_name`.
     ///
-    /// The name is followed by ` - ` and the address with its port, or the process of a client on
-    /// the Unix socket, as PgBouncer writes them. A client without a name is called `app`. The
-    /// client's own `SET application_name` takes its place. For PostgreSQL.
+    /// The name is followed by ` - ` and the address with its port; of a client on the Unix socket,
+    /// by ` - unix:` and the port of the socket, where PgBouncer has the process of the client too.
+    /// A client without a name is called `app`. The client's own `SET application_name` takes its
+    /// place. For PostgreSQL.
     application_name_add_host: bool = "false",
         NewConnections, takes ["true"], not ["yes", "1"];
 

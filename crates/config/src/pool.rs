@@ -188,7 +188,8 @@ table! {
     ///
     /// In session mode a server that is not to be used any more, after `RECONNECT` or since a
     /// reload has changed where it is, stays until its client leaves. If true, the client's session
-    /// ends as soon as it is in no transaction.
+    /// ends as soon as it is in no transaction. A server that is only too old for other clients, as
+    /// after `ALTER ROLE ... SET`, stays in any case.
     server_fast_close: bool = "false",
         Reload, takes ["true"], not ["yes", "1"];
 

@@ -174,11 +174,8 @@ pub(crate) fn over(
         // The types may not have been read.
         slot.types = None;
     }
-    // MySQL 9.7 says OK in place of rows if such a statement is executed without a cursor, and a
-    // client that waits for rows waits for ever.
-    let is_spoilt = slot.has_had_cursor && session.slots.fixes_types;
     let is_useless = failed && number_of(packet).is_some_and(|number| USELESS.contains(&number));
-    if (is_useless || is_spoilt)
+    if is_useless
         && !held.is_bound()
         && let Some(id) = session.slots.remove(held)
     {

@@ -8,7 +8,8 @@ use refrain_pool::{Conn, Linked, Step};
 use crate::commands::{self, Purpose};
 use crate::errors::{self, Brand, Fixed};
 use crate::parts::{ClientSession, My, ServerSession};
-use crate::slots::Pending;
+use crate::slots::{Pending, Slot};
+use crate::statement::Held;
 use crate::{settle, train};
 
 /// The part of `max_prepared_stmt_count` that the servers of a pool may use: a quarter.
@@ -27,15 +28,15 @@ pub(crate) enum Presence {
     Refused(Box<[u8]>),
 }
 
-/// Has a client's server prepare a statement of the client, unless the server has it. A command may
-/// be sent behind that at once if `may_follow` says so.
+/// Has a client's server prepare the statement of the client that a command names, unless the
+/// server has it. The command may be sent behind that at once if `may_follow` says so.
 pub(crate) fn ensure(
     step: &mut Step<'_, My>,
     (client, conn): (Conn, Conn),
-    number: u32,
+    (number, command, body): (u32, u8, &[u8]),
     may_follow: bool,
 ) -> Presence {
-    let Linked { client: c, server, .. } = step.linked(client, conn);
+    let Linked { client: c, server, ports, .. } = step.linked(client, conn);
     let refused = c.session.statements.refused.take_if(|(its, _)| *its == number);
     if let Some((_, error)) = refused {
         return Presence::Refused(error);
@@ -50,9 +51,15 @@ pub(crate) fn ensure(
             ErrPacket::new(code, words.as_bytes()).write(&mut error);
             return Presence::Refused(error.into());
         }
-        return Presence::There;
+        if !is_spoilt(slot, held, (command, body)) || !slots.fixes_types {
+            return Presence::There;
+        }
     }
     let (statement, copy) = (held.statement.clone(), held.copy.clone());
+    if let Some(id) = slots.remove(held) {
+        commands::close(ports.out(conn), id);
+        c.session.statements.edit(number, |held| held.has_cursor = false);
+    }
     // Settings are exact when nothing is under way or untold.
     if settle::has_to_learn(step, client) {
         return Presence::Waits;
@@ -81,6 +88,27 @@ pub(crate) fn ensure(
     // Nothing else may be sent before it is known that the number is right.
     c.await_replies();
     if is_foretold { Presence::Foretold } else { Presence::Waits }
+}
+
+/// Whether a server may not run a command with the copy of its statement that the server has. MySQL
+/// 9.7 says OK in place of rows if a statement that has had a cursor is executed without one, and a
+/// client that waits for rows waits for ever.
+fn is_spoilt(slot: &Slot, held: &Held, (command, body): (u8, &[u8])) -> bool {
+    match command {
+        _ if !slot.has_had_cursor => false,
+        // The execution may open no cursor, and finds the parts of its values here alone.
+        command::STMT_SEND_LONG_DATA => slot.owner.is_none(),
+        command::STMT_EXECUTE if !held.has_long_data => {
+            let head = Execute::read(body, held.parameters, Capabilities::NONE, true);
+            !head.ok().flatten().is_some_and(opens_cursor)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an execution opens a cursor if it has rows.
+fn opens_cursor(head: Execute<'_>) -> bool {
+    head.flags & !Execute::PARAMETER_COUNT_AVAILABLE != 0
 }
 
 /// Closes the statements for which a server has no room beside a text of this length.
@@ -146,7 +174,7 @@ pub(crate) fn put(
         }
         None => out.extend_from_slice(&body[4..]),
     }
-    let opens = head.is_some_and(|head| head.flags & !Execute::PARAMETER_COUNT_AVAILABLE != 0);
+    let opens = head.is_some_and(opens_cursor);
     if head.is_some() {
         slot.types.clone_from(&held.types);
     }

@@ -188,7 +188,8 @@ fn present(
         return Ok(false);
     }
     let brief = (packet.header, packet.here());
-    match presence::ensure(step, (conn, server), packet.statement, packet.may_follow()) {
+    let named = (packet.statement, packet.command, packet.body);
+    match presence::ensure(step, (conn, server), named, packet.may_follow()) {
         Presence::There => Ok(false),
         Presence::Foretold => Ok(true),
         Presence::Waits => Err(None),

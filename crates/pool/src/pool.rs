@@ -256,13 +256,20 @@ impl<P: Parts> Pool<P> {
         self.idle.push(server);
     }
 
+    /// Returns the idle server that [`Self::take_for_job`] takes out.
+    pub(crate) fn next_for_job(&self) -> Option<Conn> {
+        match self.choice.order {
+            _ if self.choice.paused => None,
+            LendOrder::First => self.idle.first().copied(),
+            LendOrder::Last => self.idle.last().copied(),
+        }
+    }
+
     /// Takes out the idle server for a job that a client would get, unless the pool is paused.
     pub(crate) fn take_for_job(&mut self) -> Option<Conn> {
-        match self.choice.order {
-            _ if self.choice.paused || self.idle.is_empty() => None,
-            LendOrder::First => Some(self.idle.remove(0)),
-            LendOrder::Last => self.idle.pop(),
-        }
+        let next = self.next_for_job()?;
+        self.remove_idle(next);
+        Some(next)
     }
 
     /// Takes out the least recently used idle server for which `may_go` is true.

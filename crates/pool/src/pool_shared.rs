@@ -15,6 +15,17 @@ use crate::width::{Load, Width};
 /// has no user's name here.
 pub(crate) type PoolKey = (Arc<str>, Arc<str>, u16);
 
+/// Counts of the orders by which servers are connected anew. Each server keeps those of the time
+/// when it was connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconnects {
+    /// Orders after which no server is to be used any more, nor by the client that has it: servers
+    /// are elsewhere, or the operator wants new ones.
+    pub(crate) obsolete: u32,
+    /// Orders after which servers are for the clients that have them alone: new sessions differ.
+    pub(crate) renewed: u32,
+}
+
 /// A pool over all cores: one user of one database, or all users for whom servers log in as one.
 #[derive(Debug)]
 pub struct PoolShared<P: Parts> {
@@ -30,8 +41,10 @@ pub struct PoolShared<P: Parts> {
     pub variant: u16,
     /// The protocol's part.
     pub protocol: P::PoolShared,
-    /// Number of times that the pool's servers were to be connected anew.
-    reconnects: AtomicU32,
+    /// [`Reconnects::obsolete`] of now.
+    obsoleted: AtomicU32,
+    /// [`Reconnects::renewed`] of now.
+    renewed: AtomicU32,
     /// The serial below which clients were to be killed.
     killed: AtomicU64,
     /// Whether the pool's user or database is not configured any more.
@@ -69,7 +82,8 @@ impl<P: Parts> PoolShared<P> {
             user: common_user.unwrap_or(user),
             variant,
             protocol,
-            reconnects: AtomicU32::new(0),
+            obsoleted: AtomicU32::new(0),
+            renewed: AtomicU32::new(0),
             killed: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             wants_room: AtomicBool::new(false),
@@ -105,9 +119,17 @@ impl<P: Parts> PoolShared<P> {
         }
     }
 
-    /// Orders that each server is closed when it comes free, and connected anew.
-    pub fn begin_reconnect(&self) {
-        self.reconnects.fetch_add(1, Relaxed);
+    /// Orders that each server is closed when it comes free, and connected anew. A client that has
+    /// one may lose it before (`server_fast_close`).
+    pub(crate) fn begin_reconnect(&self) {
+        self.obsoleted.fetch_add(1, Relaxed);
+        self.login_changes();
+    }
+
+    /// Orders that each server is closed when it comes free, and connected anew, since the defaults
+    /// of new sessions have changed. A client that has one keeps it.
+    pub fn renew_servers(&self) {
+        self.renewed.fetch_add(1, Relaxed);
         self.login_changes();
     }
 
@@ -117,9 +139,9 @@ impl<P: Parts> PoolShared<P> {
     }
 
     /// Returns how often the pool's servers were to be connected anew. A server that was connected
-    /// under another number is closed when it comes free.
-    pub fn reconnects(&self) -> u32 {
-        self.reconnects.load(Relaxed)
+    /// under other counts is closed when it comes free.
+    pub fn reconnects(&self) -> Reconnects {
+        Reconnects { obsolete: self.obsoleted.load(Relaxed), renewed: self.renewed.load(Relaxed) }
     }
 
     /// Orders that the clients with serials below this one are killed, wherever they are.

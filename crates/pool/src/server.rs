@@ -14,10 +14,11 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::parts::Parts;
+use crate::pool_shared::Reconnects;
 use crate::secured::Secured;
 use crate::time::Now;
 
-/// The number of reconnects of a server that is obsolete, which no pool reaches.
+/// The count of a server that is obsolete ([`Reconnects::obsolete`]), which no pool reaches.
 const OBSOLETE: u32 = u32::MAX;
 
 /// The holder of a server.
@@ -96,7 +97,7 @@ pub struct Server<P: Parts> {
     /// Whether the server is asked if it is there, before it is lent.
     pub(crate) is_asked: bool,
     /// The pool's [`crate::pool_shared::PoolShared::reconnects`] when the server was connected.
-    pub(crate) reconnects: u32,
+    pub(crate) reconnects: Reconnects,
     /// When the connection began, and later when the login ended.
     pub(crate) connected: Now,
     /// When the server was last lent, given back or put to a job, or ended a transaction.
@@ -138,7 +139,7 @@ impl<P: Parts> Server<P> {
             heir: None,
             paused: false,
             is_asked: false,
-            reconnects: 0,
+            reconnects: Reconnects::default(),
             connected: now,
             since: now,
             asked: now,
@@ -283,7 +284,7 @@ impl<P: Parts> Server<P> {
     }
 
     /// Keeps this server through a reconnect of the pool's servers: its login was the reason.
-    pub fn note_reconnects(&mut self, reconnects: u32) {
+    pub fn note_reconnects(&mut self, reconnects: Reconnects) {
         self.reconnects = reconnects;
     }
 
@@ -310,20 +311,20 @@ impl<P: Parts> Server<P> {
     /// Whether the server is to be closed once it is free: it was marked so, it is too old, or the
     /// pool has reconnected its servers this often.
     #[inline]
-    pub(crate) fn has_to_leave(&self, reconnects: u32, now: Now) -> bool {
+    pub(crate) fn has_to_leave(&self, reconnects: Reconnects, now: Now) -> bool {
         self.close_needed || self.reconnects != reconnects || self.expires < now
     }
 
     /// Marks the server to be closed once its client is done, since the pool's servers are to be
     /// connected anew, or elsewhere.
     pub(crate) fn make_obsolete(&mut self) {
-        (self.close_needed, self.reconnects) = (true, OBSOLETE);
+        (self.close_needed, self.reconnects.obsolete) = (true, OBSOLETE);
     }
 
     /// Whether the pool's servers are to be connected anew, or elsewhere, which the pool has done
-    /// so many times.
-    pub(crate) fn is_obsolete(&self, reconnects: u32) -> bool {
-        self.reconnects != reconnects
+    /// so many times. Servers whose defaults alone are old stay with their clients.
+    pub(crate) fn is_obsolete(&self, reconnects: Reconnects) -> bool {
+        self.reconnects.obsolete != reconnects.obsolete
     }
 
     /// Whether the server does a job for Refrain.

@@ -163,11 +163,12 @@ impl<P: Parts> Shared<P> {
         }
     }
 
-    /// Orders that servers at a host are connected anew, as they come free.
+    /// Orders that servers at a host are connected anew, as they come free, since the defaults of
+    /// new sessions have changed.
     pub fn renew(&self, host: &str) {
         for pool in lock(&self.pools).iter() {
             if pool.settings().server.hosts().any(|other| other.to_string() == host) {
-                pool.begin_reconnect();
+                pool.renew_servers();
             }
         }
     }

@@ -122,7 +122,21 @@ fn server(text: &str) -> Option<SocketAddr> {
         .or_else(|| bracketed().map(|address: Ipv6Addr| SocketAddr::new(address.into(), PORT)))
 }
 
-/// Returns the addresses of a name, those of IPv4 in front.
+/// Returns a warning if the file has name servers, none of which can be read: a server of this
+/// machine is asked then, as where it has none.
+pub(crate) fn warning(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let named = |line: &&str| line.split_whitespace().next() == Some("nameserver");
+    let mut lines = text.lines().filter(named).peekable();
+    let first = *lines.peek()?;
+    let is_read = |line: &str| line.split_whitespace().nth(1).and_then(server).is_some();
+    (!lines.any(is_read)).then(|| {
+        format!("resolv_conf {}: no address in {first:?}: 127.0.0.1 is asked", file.display())
+    })
+}
+
+/// Returns the addresses of a name: those that `/etc/hosts` has, in the order of its lines, or else
+/// those of name servers, of which those of IPv4 stand in front.
 ///
 /// # Errors
 /// The file cannot be read, there is no such name, or no server answers.
@@ -138,24 +152,33 @@ pub(crate) fn look_up(file: &Path, name: &str) -> Result<Vec<IpAddr>, String> {
     let text = fs::read_to_string(file);
     let text = text.map_err(|error| format!("resolv_conf {}: {error}", file.display()))?;
     let conf = ResolvConf::read(&text);
+    let mut failure = None;
     for candidate in conf.candidates(name) {
         let mut found = Vec::new();
         for family in [Family::V4, Family::V6] {
-            match ask(&conf, &candidate, family).map_err(|why| format!("host {name:?}: {why}"))? {
-                DnsAnswer::Addresses(addresses) => found.extend(addresses),
+            match ask(&conf, &candidate, family) {
+                Ok(DnsAnswer::Addresses(addresses)) => found.extend(addresses),
                 // There are none of the other kind either.
-                _ => break,
+                Ok(_) => break,
+                // Some name servers answer for one kind alone. The other kind's addresses are good
+                // without these, and so are those of another candidate.
+                Err(why) => failure = Some(why),
             }
         }
         if !found.is_empty() {
             return Ok(found);
         }
     }
-    Err(format!("host {name:?} has no address"))
+    Err(match failure {
+        Some(why) => format!("host {name:?}: {why}"),
+        None => format!("host {name:?} has no address"),
+    })
 }
 
-/// Returns the addresses that `/etc/hosts` has for a name.
+/// Returns the addresses that `/etc/hosts` has for a name. A final dot says that a name is whole,
+/// and so are all names there.
 fn in_hosts(text: &str, name: &str) -> Vec<IpAddr> {
+    let name = name.strip_suffix('.').unwrap_or(name);
     let mut found = Vec::new();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
         let mut words = line.split_whitespace();
@@ -202,7 +225,7 @@ fn question(name: &str, family: Family) -> Option<Vec<u8>> {
     Some(question)
 }
 
-/// Asks one server, over TCP if the answer does not fit into a datagram.
+/// Asks one server, over TCP if the answer does not fit into a datagram. `timeout` is for both.
 fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
     let mut id = [0; 2];
     random::fill(&mut id);
@@ -218,14 +241,10 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
     socket.send(&query)?;
     let mut buffer = [0; DATAGRAM_MAX];
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        socket.set_read_timeout(Some(left))?;
+        socket.set_read_timeout(Some(time_left(until)?))?;
         let length = socket.recv(&mut buffer)?;
         match answer(&buffer[..length], &query) {
-            Some(DnsAnswer::Truncated) => return exchange_by_tcp(server, &query, timeout),
+            Some(DnsAnswer::Truncated) => return exchange_by_tcp(server, &query, until),
             Some(answer) => return Ok(answer),
             // It is no answer to this question: the right one may come still.
             None => {}
@@ -233,17 +252,41 @@ fn exchange(server: SocketAddr, question: &[u8], timeout: Duration) -> io::Resul
     }
 }
 
-fn exchange_by_tcp(server: SocketAddr, query: &[u8], timeout: Duration) -> io::Result<DnsAnswer> {
-    let mut stream = TcpStream::connect_timeout(&server, timeout)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
+/// Asks one server over TCP. The answer has to be there in full by `until`.
+fn exchange_by_tcp(server: SocketAddr, query: &[u8], until: Instant) -> io::Result<DnsAnswer> {
+    let mut stream = TcpStream::connect_timeout(&server, time_left(until)?)?;
+    stream.set_write_timeout(Some(time_left(until)?))?;
     let length = u16::try_from(query.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes()[..], query].concat())?;
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_until(&mut stream, &mut length, until)?;
     let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut message)?;
+    read_until(&mut stream, &mut message, until)?;
     answer(&message, query).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Fills a buffer. A timeout of the socket is for each read, so a server that sends byte by byte
+/// would never exceed one.
+fn read_until(stream: &mut TcpStream, mut buffer: &mut [u8], until: Instant) -> io::Result<()> {
+    while !buffer.is_empty() {
+        stream.set_read_timeout(Some(time_left(until)?))?;
+        match stream.read(buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => buffer = &mut buffer[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time that is left.
+///
+/// # Errors
+/// None is.
+fn time_left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// Reads the answer to a query; `None` if the message is none.

@@ -1,5 +1,5 @@
-//! Warnings about a configuration that shows secrets to others, or opens a door wider than it
-//! seems.
+//! Warnings about a configuration that shows secrets to others, opens a door wider than it seems, or
+//! asks other name servers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use refrain_config::{AuthMethod, Host, Options, User, UserSecret};
 
+use crate::dns;
 use crate::source::{From, PasswordFrom, Source};
 
 /// Returns the warnings.
@@ -35,6 +36,7 @@ pub(crate) fn warnings(source: &Source, options: &Options) -> Vec<String> {
             format!("hba: {rule} lets clients of other machines in without any proof")
         }));
     }
+    warnings.extend(general.resolv_conf.as_deref().and_then(dns::warning));
     warnings
 }
 

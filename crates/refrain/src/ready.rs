@@ -17,7 +17,9 @@ const TRY: Duration = Duration::from_millis(500);
 const TRIES_MAX: usize = 8;
 
 /// Returns a line for each database that no host may serve. It may take `TRY` for each address of
-/// `TRIES_MAX` databases.
+/// `TRIES_MAX` databases, and before that what it takes to look up the names of their hosts. With
+/// `resolv_conf` that is, for each name that may be meant, twice the file's `timeout` times its
+/// `attempts` for each of its name servers; otherwise the system's resolver decides.
 pub(crate) fn obstacles(state: &State) -> String {
     let options = state.options();
     let lines = state.unreachable().into_iter().enumerate().filter_map(|(number, database)| {

@@ -140,6 +140,12 @@ pub(super) fn entry(name: &str, given: Given, line: Option<usize>) -> Entry {
     Entry { name: name.to_owned(), line, given }
 }
 
+/// Whether an option of the program takes a value.
+pub(super) fn takes(option: &str, given: &Given) -> bool {
+    let set = |row: &Row<General>| row.set(&mut General::default(), given).is_ok();
+    General::row(option).is_some_and(set)
+}
+
 fn put<T: Options>(entries: &mut Vec<Entry>, name: &str, given: Given, line: Option<usize>) {
     let is_default = T::row(name).is_some_and(|row: &Row<T>| {
         let mut table = T::default();

@@ -207,7 +207,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("reserve_pool_timeout", Some("5"), Same(Pool, "reserve_pool_timeout", Seconds(Stays)), "3"),
     key("resolv_conf", Some(""), Same(Program, "resolv_conf", Path), "/r.conf"),
     key("sbuf_loopcnt", Some("5"), Needless("no connection delays the others"), "3"),
-    key("scram_iterations", Some("4096"), Same(Program, "scram_iterations", Count(Stays)), "9999"),
+    key("scram_iterations", Some("4096"), Acts("as there, from 1 to 1000000"), "9999"),
     key(
         "server_check_delay",
         Some("30"),
@@ -278,7 +278,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("stats_users", Some(""), Same(Program, "stats_users", Names), "eve"),
     key("suspend_timeout", Some("10"), Needless("there is no SUSPEND"), "3"),
     key("syslog", Some("0"), Same(Program, "syslog", Flag), "1"),
-    key("syslog_facility", Some("daemon"), Same(Program, "syslog_facility", Word), "user"),
+    key("syslog_facility", Some("daemon"), Acts("as there; an unknown one is `daemon`"), "user"),
     key("syslog_ident", Some("pgbouncer"), Same(Program, "syslog_ident", Text), "x"),
     key(
         "tcp_defer_accept",
@@ -290,7 +290,7 @@ pub(super) const PROGRAM: &[Key] = &[
     key("tcp_keepcnt", Some("0"), Same(Program, "tcp_keepcnt", Count(Unset)), "3"),
     key("tcp_keepidle", Some("0"), Same(Program, "tcp_keepidle", Seconds(Unset)), "3"),
     key("tcp_keepintvl", Some("0"), Same(Program, "tcp_keepintvl", Seconds(Unset)), "3"),
-    key("tcp_socket_buffer", Some("0"), Same(Program, "tcp_socket_buffer", Count(Unset)), "65536"),
+    key("tcp_socket_buffer", Some("0"), Acts("as there, from 1 KiB to 1 GiB"), "65536"),
     key(
         "tcp_user_timeout",
         Some("0"),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::draft::Draft;
+use super::draft::{Draft, takes};
 use super::tls::{self, Chosen};
 use super::values::{Kind, Within, Zero, absolute, given, list, names};
 use crate::value::Given;
@@ -11,6 +11,9 @@ use crate::value::Given;
 const PACKET_LEAST: i64 = 256 * 1024;
 /// The length of messages from which on nothing is bounded, which is PgBouncer's default.
 const PACKET_MOST: i64 = 0x7fff_ffff;
+/// Numbers that have bounds here: the least and the most.
+const BOUNDED: [(&str, i64, i64); 2] =
+    [("scram_iterations", 1, 1_000_000), ("tcp_socket_buffer", 1 << 10, 1 << 30)];
 
 impl Draft<'_> {
     /// Sets the options of these keys.
@@ -25,6 +28,8 @@ impl Draft<'_> {
         self.checks();
         self.names();
         self.packets();
+        self.bounded();
+        self.facility();
         let (_, place) = self.value("verbose");
         let level = match self.number("verbose") {
             ..=0 => "info",
@@ -244,6 +249,35 @@ impl Draft<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Sets numbers that PgBouncer takes as they are. In place of one that Refrain does not take
+    /// counts the nearest that it takes: a file with which PgBouncer starts is good here.
+    fn bounded(&mut self) {
+        for (key, least, most) in BOUNDED {
+            let (_, place) = self.value(key);
+            let number = self.number(key);
+            // It is left to the system.
+            if number == 0 && key == "tcp_socket_buffer" {
+                continue;
+            }
+            let nearest = number.clamp(least, most);
+            if nearest != number {
+                self.warn(place, key, format!("is {nearest} here, not {number}"));
+            }
+            self.set(key, Given::Whole(nearest), place);
+        }
+    }
+
+    /// Sets the facility of syslog. PgBouncer looks at it when the log goes there, and has an
+    /// unknown one be `daemon`.
+    fn facility(&mut self) {
+        let (text, place) = self.value("syslog_facility");
+        let facility = given(&text.to_ascii_lowercase());
+        if takes("syslog_facility", &facility) {
+            return self.set("syslog_facility", facility, place);
+        }
+        self.warn(place, "syslog_facility", format!("is daemon here, not {text:?}"));
     }
 
     /// Sets for how long the addresses of names are used. PgBouncer looks up all names of a zone

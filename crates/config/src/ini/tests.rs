@@ -10,6 +10,7 @@ use super::text::{Said, Text};
 use super::values::{Within, integer};
 use super::{Remark, is_ini, pairs};
 use crate::choices::AuthMethod;
+use crate::general::General;
 use crate::host::Host;
 use crate::machine::{Machine, Network};
 use crate::options::Options;
@@ -206,6 +207,28 @@ fn a_section_that_begins_again_sets_its_keys_back() {
     let options = read(text);
     assert_eq!(options.general.max_client_conn, 100);
     assert_eq!(options.general.auth_user.as_deref(), Some("a"));
+}
+
+#[test]
+fn values_that_pgbouncer_takes_and_refrain_does_not_are_the_nearest() {
+    for (line, key, message) in [
+        ("scram_iterations = 0", "scram_iterations", "is 1 here, not 0"),
+        ("scram_iterations = 2000000", "scram_iterations", "is 1000000 here, not 2000000"),
+        ("tcp_socket_buffer = 512", "tcp_socket_buffer", "is 1024 here, not 512"),
+        ("syslog_facility = kern", "syslog_facility", "is daemon here, not \"kern\""),
+        ("syslog = 1\nsyslog_facility =", "syslog_facility", "is daemon here, not \"\""),
+    ] {
+        let (options, told) = read_on(&format!("[pgbouncer]\n{line}\n"), &NO_FILES).unwrap();
+        let of_key = told.iter().filter(|it| it.key.starts_with("pgbouncer."));
+        let told: Vec<_> = of_key.map(|it| (it.is_warning, it.to_string())).collect();
+        let [(true, told)] = &told[..] else { panic!("{line}: {told:?}") };
+        assert!(told.contains(key) && told.contains(message), "{told}");
+        assert_eq!(options.general.syslog_facility, General::default().syslog_facility);
+    }
+    let text = "[pgbouncer]\nsyslog_facility = LOCAL3\ntcp_socket_buffer = 0\n";
+    let options = read(text);
+    assert_eq!(options.general.tcp_socket_buffer, General::default().tcp_socket_buffer);
+    assert_ne!(options.general.syslog_facility, General::default().syslog_facility);
 }
 
 #[test]

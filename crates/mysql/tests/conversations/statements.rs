@@ -585,3 +585,59 @@ fn a_statement_that_has_had_a_cursor_is_not_executed_without_one_where_that_fail
         });
     }
 }
+
+#[test]
+fn a_statement_that_is_always_executed_with_a_cursor_is_prepared_once() {
+    talk(ONE, |world| {
+        world.version = "9.7.0";
+        let [first, second] = [world.client(USUAL, "shop"), world.client(USUAL, "shop")];
+        assert!(prepare(world, first, "rows:1").starts_with("prepared 1"));
+        assert!(prepare(world, second, "rows:1").starts_with("prepared 1"));
+        world.log();
+        let mut body = execution(1, 0, None);
+        body[4] = Execute::CURSOR_READ_ONLY;
+        for client in [first, second, first] {
+            let told = world.ask(client, command::STMT_EXECUTE, &body);
+            assert_eq!(told, "columns 1, column, end cursor");
+            for _ in 0..2 {
+                world.ask(client, command::STMT_FETCH, &[1, 0, 0, 0, 1, 0, 0, 0]);
+            }
+        }
+        let log = world.log();
+        assert!(
+            !log.iter().any(|it| it.starts_with("PREPARE") || it.starts_with("CLOSE")),
+            "{log:?}"
+        );
+        // One who has not read a cursor to its end, and wants no other, gets a new statement.
+        world.ask(first, command::STMT_EXECUTE, &body);
+        world.log();
+        assert_eq!(execute(world, first, 1), "columns 1, column, 4 bytes, end");
+        let log = world.log();
+        assert_eq!(log.iter().filter(|it| *it == "PREPARE rows:1").count(), 1, "{log:?}");
+        assert_eq!(execute(world, second, 1), "columns 1, column, 4 bytes, end");
+        let log = world.log();
+        assert_eq!(log.len(), 1, "{log:?}");
+    });
+}
+
+#[test]
+fn parts_of_values_go_to_a_statement_that_has_had_no_cursor() {
+    talk(ONE, |world| {
+        world.version = "9.7.0";
+        let client = world.client(USUAL, "shop");
+        assert_eq!(prepare(world, client, "ok ?"), "prepared 1, column");
+        let mut body = execution(1, 1, Some(253));
+        body[4] = Execute::CURSOR_READ_ONLY;
+        world.ask(client, command::STMT_EXECUTE, &body);
+        for _ in 0..2 {
+            world.ask(client, command::STMT_FETCH, &[1, 0, 0, 0, 1, 0, 0, 0]);
+        }
+        world.log();
+        let long = &[1, 0, 0, 0, 0, 0, b'x'];
+        assert_eq!(world.ask(client, command::STMT_SEND_LONG_DATA, long), "");
+        assert_eq!(execute_as(world, client, 1, Some(253)), "ok");
+        let log = world.log();
+        assert!(log.contains(&"PREPARE ok ?".to_owned()), "{log:?}");
+        assert!(log.iter().any(|it| it.ends_with("long x")), "{log:?}");
+    });
+}

@@ -28,7 +28,9 @@ pub(crate) enum PoolerError {
     Unencrypted,
     /// The login asks for version 2 of the protocol.
     OldProtocol,
-    /// No rule lets the client in.
+    /// No rule is for the client.
+    NoRule,
+    /// A rule rejects the client.
     Rejected,
     /// The client has no certificate, or one for another name.
     Certificate,
@@ -239,6 +241,7 @@ const ERRORS: &[Row] = &[
     worded(PoolerError::NoUserName, "no username supplied"),
     worded(PoolerError::Unencrypted, "SSL required"),
     worded(PoolerError::OldProtocol, "old V2 protocol not supported"),
+    worded(PoolerError::NoRule, "no authentication method is found"),
     worded(PoolerError::Rejected, "login rejected"),
     worded(PoolerError::Certificate, "certificate authentication failed"),
     worded(PoolerError::Peer, "unix socket login rejected"),

@@ -112,7 +112,8 @@ impl ClientLogin<'_, '_> {
 /// Returns the error of a login that is denied.
 fn own_error(denied: &Denied) -> PoolerError {
     match denied {
-        Denied::NoEntry(_) | Denied::Rejected(_) => PoolerError::Rejected,
+        Denied::NoEntry(_) => PoolerError::NoRule,
+        Denied::Rejected(_) => PoolerError::Rejected,
         Denied::NoCertificate => PoolerError::Certificate,
         Denied::ClearText => PoolerError::PostgreSqls,
         Denied::Failed { method, .. } => match method {

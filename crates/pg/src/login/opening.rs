@@ -268,9 +268,9 @@ impl ClientLogin<'_, '_> {
         login_request
     }
 
-    /// Adds the client's address to its `application_name`, as PgBouncer does, if it is to. The
-    /// names of replication connections stay: PostgreSQL compares them with
-    /// `synchronous_standby_names`.
+    /// Adds the client's address to its `application_name`, as PgBouncer does, if it is to. Of a
+    /// client on the Unix socket that is `unix:` and the socket's port. The names of replication
+    /// connections stay: PostgreSQL compares them with `synchronous_standby_names`.
     fn add_host(&mut self, login_request: &mut LoginRequest) {
         let general = &self.step.engine.core_state.shared.options().general;
         if !general.application_name_add_host || login_request.replication.is_some() {

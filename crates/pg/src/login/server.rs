@@ -316,7 +316,7 @@ impl LoginToServer<'_, '_> {
         if shared.protocol.meet(&settings) {
             // The defaults of new sessions have changed. Servers that were connected before are
             // connected anew as they come free.
-            shared.begin_reconnect();
+            shared.renew_servers();
             server.note_reconnects(shared.reconnects());
         }
         self.step.logged_in(self.conn, news);

@@ -389,8 +389,17 @@ impl<P: Protocol> Step<'_, P> {
         self.supply().grow(id);
     }
 
-    /// Gives idle servers to the jobs in line. If all servers were idle for so long that they have
-    /// to be asked, the jobs wait for the answers in line: a server goes to the first there, which
+    /// Whether the idle server that the next job would get was idle for so long that it has to be
+    /// asked.
+    fn is_next_stale(&mut self, id: PoolId) -> bool {
+        let Engine { core_state, connections, .. } = &mut *self.engine;
+        let Some(pool) = core_state.find_pool(id) else { return false };
+        let delay = pool.settings.options.server_check_delay;
+        pool.next_for_job().is_some_and(|next| !is_fresh(connections, next, delay, self.now))
+    }
+
+    /// Gives idle servers to the jobs in line. If the next server was idle for so long that it has
+    /// to be asked, the jobs wait for the answer in line: a server goes to the first there, which
     /// may be a client.
     pub(crate) fn serve_jobs(&mut self, id: PoolId) {
         let core_state = &mut self.engine.core_state;
@@ -401,9 +410,8 @@ impl<P: Protocol> Step<'_, P> {
             step.engine.core_state.find_pool(id).is_some_and(|pool| pool.waiters.jobs() > 0)
         };
         while waits(self) {
-            let mut supply = self.supply();
-            if supply.are_stale(id) {
-                return supply.ask_idle(id);
+            if self.is_next_stale(id) {
+                return self.supply().ask_idle(id);
             }
             let Some(server) = self.engine.core_state.pool(id).take_for_job() else { return };
             self.free(server);

@@ -38,6 +38,26 @@ fn a_job_begins_at_once_on_an_idle_server() {
 }
 
 #[test]
+fn a_job_waits_for_the_answer_of_the_server_whose_turn_it_is() {
+    let options = "pool_size = 2\nserver_round_robin = true\nserver_check_delay = \"1s\"";
+    let mut world = World::new(options);
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "begin");
+    world.says(bob, "begin");
+    let first = world.server_of(anna).expect("it is lent");
+    world.says(anna, "commit");
+    world.pass(Duration::from_secs(2));
+    // The second is fresh.
+    world.says(bob, "commit");
+    world.server_heard(first);
+    world.servers_answer = false;
+    queue(&mut world);
+    assert_eq!(world.server_heard(first), "there\n");
+    world.all_answer();
+    assert_eq!(world.checks(0).made, 1);
+}
+
+#[test]
 fn a_job_for_which_nothing_is_left_to_do_makes_way() {
     let mut world = World::new("pool_size = 1");
     let (anna, bob) = (world.client(), world.client());

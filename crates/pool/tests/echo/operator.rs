@@ -261,13 +261,33 @@ fn a_server_that_is_to_go_may_leave_its_client_between_transactions() {
 #[test]
 fn a_server_at_another_place_leaves_its_client_only_if_it_is_to() {
     for (option, stays) in [("", true), ("server_fast_close = true", false)] {
-        let mut world = World::new(&format!("pool_mode = \"session\"\n{option}"));
+        let at = |host: &str| {
+            let pool = format!("[pool]\npool_mode = \"session\"\n{option}\n");
+            format!("{pool}[databases.shop]\nurl = \"postgres://{host}:1\"\n")
+        };
+        let mut world = World::new(&at("127.0.0.1"));
         let anna = world.client();
         world.says(anna, "one");
-        world.shared.renew("127.0.0.1:1");
+        world.reload(&at("127.0.0.2"));
         world.pass(TICK);
         assert_eq!(world.is_there(anna), stays, "{option}");
     }
+}
+
+#[test]
+fn a_server_whose_defaults_alone_are_old_stays_with_its_client() {
+    let mut world = World::new("pool_mode = \"session\"\nserver_fast_close = true");
+    let (anna, bob) = (world.client(), world.client());
+    world.says(anna, "one");
+    let server = world.server_of(anna).expect("it is lent");
+    // Somebody has changed the defaults of new sessions (`ALTER ROLE ... SET`).
+    world.shared.renew("127.0.0.1:1");
+    world.pass(TICK);
+    assert_eq!((world.heard(anna).as_str(), world.is_up(server)), ("one\n", true));
+    world.ends_stream(anna);
+    world.pass(TICK);
+    assert!(!world.is_up(server), "nobody else gets it");
+    assert_eq!(world.asks(bob, "two"), "two\n");
 }
 
 #[test]

@@ -46,9 +46,19 @@ fn reply(query: &[u8], by_tcp: bool) -> Vec<u8> {
         // A name that leads to another.
         ("alias.example", 1) => write(query, 0, 0, &[record(5, b"\x02db\xc0\x12"), v4(3)]),
         ("long.example", 1) if by_tcp => write(query, 0, 0, &[v4(4)]),
-        ("long.example", 1) => write(query, 2, 0, &[]),
-        ("broken.example", _) => write(query, 0, 2, &[]),
-        ("alias.example" | "long.example" | "empty.example" | "db", _) => write(query, 0, 0, &[]),
+        ("slow.example", 1) if by_tcp => write(query, 0, 0, &[v4(7)]),
+        ("long.example" | "slow.example", 1) => write(query, 2, 0, &[]),
+        ("broken.example", _) | ("half.example", 28) | ("six.example", 1) => {
+            write(query, 0, 2, &[])
+        }
+        ("half.example", 1) => write(query, 0, 0, &[v4(5)]),
+        ("broken.other", 1) => write(query, 0, 0, &[v4(6)]),
+        ("six.example", 28) => write(query, 0, 0, &[record(28, &Ipv6Addr::LOCALHOST.octets())]),
+        (
+            "alias.example" | "long.example" | "empty.example" | "slow.example" | "broken.other"
+            | "db",
+            _,
+        ) => write(query, 0, 0, &[]),
         _ => write(query, 0, 3, &[]),
     }
 }
@@ -80,21 +90,38 @@ fn serve() -> (SocketAddr, Questions) {
             stream.read_exact(&mut query).unwrap();
             let reply = reply(&query, true);
             let length = u16::try_from(reply.len()).unwrap().to_be_bytes();
-            stream.write_all(&[&length[..], &reply].concat()).unwrap();
+            let message = [&length[..], &reply].concat();
+            if read(&query).0 != "slow.example" {
+                stream.write_all(&message).unwrap();
+                continue;
+            }
+            // The timeout of one read is never exceeded.
+            for byte in message {
+                thread::sleep(Duration::from_millis(200));
+                if stream.write_all(&[byte]).is_err() {
+                    break;
+                }
+            }
         }
     });
     (address, asked)
 }
 
-/// Looks a name up by a file with these lines.
-fn looks_up(lines: &str, name: &str) -> Result<Vec<String>, String> {
+/// Makes a file with these lines for a use of it.
+fn with_file<T>(lines: &str, uses: impl FnOnce(&Path) -> T) -> T {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let file = format!("refrain-resolv-{}-{number}", std::process::id());
     let file = std::env::temp_dir().join(file);
     fs::write(&file, lines).unwrap();
-    let found = look_up(&file, name);
+    let used = uses(&file);
     fs::remove_file(&file).unwrap();
+    used
+}
+
+/// Looks a name up by a file with these lines.
+fn looks_up(lines: &str, name: &str) -> Result<Vec<String>, String> {
+    let found = with_file(lines, |file| look_up(file, name));
     found.map(|addresses| addresses.iter().map(ToString::to_string).collect())
 }
 
@@ -131,6 +158,30 @@ fn a_server_that_is_silent_is_passed_over() {
 }
 
 #[test]
+fn an_answer_that_comes_byte_by_byte_has_the_time_of_any_other() {
+    let (address, _) = serve();
+    let conf = format!("nameserver {address}\noptions timeout:1 attempts:1\n");
+    let began = Instant::now();
+    assert!(looks_up(&conf, "slow.example").is_err());
+    // Its 50 bytes would take ten seconds.
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_question_that_fails_takes_no_other_answer_away() {
+    let (address, _) = serve();
+    let finds = |ends: &str, name: &str| {
+        let conf = format!("search {ends}\nnameserver {address}\noptions timeout:1 attempts:1\n");
+        looks_up(&conf, name)
+    };
+    assert_eq!(finds("", "half.example").unwrap(), ["192.0.2.5"]);
+    assert_eq!(finds("", "six.example").unwrap(), ["::1"]);
+    assert_eq!(finds("example other", "broken").unwrap(), ["192.0.2.6"]);
+    let why = finds("example none", "broken").unwrap_err();
+    assert!(why.contains("does not answer the question"), "{why}");
+}
+
+#[test]
 fn short_names_get_the_ends_of_the_file() {
     let conf = ResolvConf::read("domain old.\nsearch a.example b.example\noptions ndots:2\n");
     assert_eq!(conf.candidates("db"), ["db.a.example", "db.b.example", "db"]);
@@ -148,6 +199,15 @@ fn short_names_get_the_ends_of_the_file() {
 }
 
 #[test]
+fn name_servers_of_which_none_can_be_read_are_told() {
+    let warning = |lines: &str| with_file(lines, warning);
+    let told = warning("search example\nnameserver dns.example\nnameserver\n").unwrap();
+    assert!(told.contains("no address in \"nameserver dns.example\""), "{told}");
+    assert_eq!(warning("nameserver dns.example\nnameserver ::1\n"), None);
+    assert_eq!(warning("# nameserver dns.example\nsearch example\n"), None);
+}
+
+#[test]
 fn names_of_the_machine_stand_in_its_file() {
     let hosts =
         "127.0.0.1 localhost # loopback\n::1\tlocalhost ip6\n# 10.0.0.1 db\n10.0.0.2 DB db2\n";
@@ -155,6 +215,7 @@ fn names_of_the_machine_stand_in_its_file() {
         |name: &str| in_hosts(hosts, name).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(finds("localhost"), ["127.0.0.1", "::1"]);
     assert_eq!(finds("db"), ["10.0.0.2"]);
+    assert_eq!(finds("db."), ["10.0.0.2"]);
     assert!(finds("loopback").is_empty());
 }
 

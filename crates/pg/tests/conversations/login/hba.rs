@@ -83,6 +83,19 @@ fn reject_refuses_before_a_password_is_asked_for() {
 }
 
 #[test]
+fn no_rule_and_a_rule_that_rejects_have_two_words_of_pgbouncer() {
+    let options = file("host all u 192.0.2.0/24 reject", "");
+    let talk = Conversation::new(format!("pooler_errors = \"pgbouncer\"\n{options}"));
+    for (place, words) in
+        [("192.0.2.1", "login rejected"), ("10.0.0.1", "no authentication method is found")]
+    {
+        let client = from(&talk, place);
+        client.asks_to_log_in(&[]);
+        is_refused(&client, "08P01", words);
+    }
+}
+
+#[test]
 fn trust_lets_in_users_without_an_entry() {
     let talk = with_rules("host d nobody all trust");
     let client = from(&talk, "192.0.2.1");
