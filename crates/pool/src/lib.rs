@@ -32,6 +32,7 @@ pub mod message;
 pub mod secured;
 pub mod client;
 mod line;
+pub mod reconnects;
 pub mod server;
 pub mod side;
 pub mod connections;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::crowd::Crowd;
 use crate::ids::{ClientSerial, Core, PoolId};
 use crate::parts::Parts;
+use crate::reconnects::Reconnects;
 use crate::refusal::LastRefusal;
 use crate::settings::PoolSettings;
 use crate::time::Now;
@@ -14,17 +15,6 @@ use crate::width::{Load, Width};
 /// The names of a pool's database and user, and the variant of its servers. A pool that users share
 /// has no user's name here.
 pub(crate) type PoolKey = (Arc<str>, Arc<str>, u16);
-
-/// Counts of the orders by which servers are connected anew. Each server keeps those of the time
-/// when it was connected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reconnects {
-    /// Orders after which no server is to be used any more, nor by the client that has it: servers
-    /// are elsewhere, or the operator wants new ones.
-    pub(crate) obsolete: u32,
-    /// Orders after which servers are for the clients that have them alone: new sessions differ.
-    pub(crate) renewed: u32,
-}
 
 /// A pool over all cores: one user of one database, or all users for whom servers log in as one.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::ids::{Conn, Core, PoolId};
 use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::parts::Parts;
-use crate::pool_shared::Reconnects;
+use crate::reconnects::Reconnects;
 use crate::secured::Secured;
 use crate::time::Now;
 

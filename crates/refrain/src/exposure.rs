@@ -1,5 +1,5 @@
-//! Warnings about a configuration that shows secrets to others, opens a door wider than it seems, or
-//! asks other name servers.
+//! Warnings about a configuration that shows secrets to others, opens a door wider than it seems,
+//! or asks other name servers.
 
 use std::collections::BTreeSet;
 use std::fs;

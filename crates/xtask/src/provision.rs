@@ -1,5 +1,5 @@
-//! Provisioning: fetches into `target/provision`, or the folder that `REFRAIN_PROVISION` names, what
-//! tests need and the machine lacks.
+//! Provisioning: fetches into `target/provision`, or the folder that `REFRAIN_PROVISION` names,
+//! what tests need and the machine lacks.
 //!
 //! All packages come from their registries by the registries' own clients. They are pinned by
 //! version, and by digest if the client can check one. A stamp in each folder holds the pin, so a
@@ -438,7 +438,8 @@ fn fetch_once(dir: &Path, pin: &str, fetch: impl FnOnce(&Path) -> Result<()>) ->
     Ok(())
 }
 
-/// Locks a part of the folder of fetched packages for this process until the returned file is dropped.
+/// Locks a part of the folder of fetched packages for this process until the returned file is
+/// dropped.
 fn lock(part: &str) -> Result<File> {
     fs::create_dir_all(dir())?;
     let lock = File::create(dir().join(format!(".lock-{part}")))?;
