@@ -113,15 +113,16 @@ impl World {
         if message.payload.first() == Some(&com::PREPARE) && self.rng.chance(jump) {
             backend.session.jump += 1;
         }
-        // What goes on with a command, as a file does, is none.
-        let is_statement = message.first == 0
+        // What goes on with a command, as a file does, is none, whatever its sequence id.
+        let is_command = message.first == 0 && backend.session.file.is_none();
+        let is_statement = is_command
             && matches!(message.payload.first(), Some(&(com::QUERY | com::PREPARE | com::EXECUTE)));
         if is_statement && std::mem::take(&mut backend.is_killed) {
             let mut reply = Reply::to(message.last, backend.session.agreed.unwrap_or(0));
             reply.err(1317, "70100", "Query execution was interrupted");
             return self.backend_answers(number, &reply);
         }
-        if let Some(victim) = killed(&message.payload) {
+        if let Some(victim) = killed(&message.payload).filter(|_| is_command) {
             let mut reply = Reply::to(message.last, backend.session.agreed.unwrap_or(0));
             reply.ok(0, Outcome::default(), &[]);
             if let Some(victim) = self.backends.get_mut(victim) {
