@@ -66,8 +66,7 @@ pub(crate) fn replayed_row(
 }
 
 /// Whether an error of a standby, which is in another pool than the client, is to have the client's
-/// read run elsewhere. If so, the client does
-/// not get the error.
+/// read run elsewhere. If so, the client does not get the error.
 #[cold]
 pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<bool, Halt> {
     let Link { pipe, client } = link;

@@ -2,6 +2,7 @@
 
 pub(crate) mod position;
 pub(crate) mod defaults;
+mod patience;
 pub(crate) mod replayed;
 pub(crate) mod progress;
 pub(crate) mod away;

@@ -19,14 +19,11 @@ use std::time::Duration;
 
 use refrain_pool::Now;
 
+use crate::standbys::patience::{PATIENCE_US, pause_after};
 use crate::standbys::position::{History, Position};
 
 /// Least time between two questions to a primary, in microseconds.
 const PAUSE_US: u64 = 10_000;
-/// Time after which a question without an answer is lost, in microseconds.
-const PATIENCE_US: u64 = 1_000_000;
-/// Doublings of that time, at most, while no question is answered.
-const LONGER_MAX: u32 = 5;
 /// Answers that are kept within `max_lag`, at most, beside the first and the last.
 const KEPT: u32 = 16;
 /// The part of `max_lag` after which the primary is asked again while reads need it.
@@ -174,8 +171,7 @@ impl KnownProgress {
         let pause = match self.unanswered {
             0 if self.is_asking => PATIENCE_US,
             0 => PAUSE_US,
-            // Without the right to ask, for example, the next question is as vain.
-            several => PATIENCE_US << (several - 1).min(LONGER_MAX),
+            several => pause_after(several),
         };
         asked.0 + pause <= now.0
     }

@@ -6,14 +6,11 @@
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 
+use crate::standbys::patience::pause_after;
 use crate::standbys::position::Position;
 
 /// Time for which a standby is not asked again that was too late for a read, in microseconds.
 const REST_US: u64 = 50_000;
-/// Time for which one is not that failed to say how far it is, in microseconds, and how often it
-/// doubles at most.
-const UNSAID_US: u64 = 1_000_000;
-const DOUBLINGS_MAX: u32 = 5;
 
 /// The position of a standby, as it has said itself.
 #[derive(Debug, Default)]
@@ -75,11 +72,10 @@ impl Replayed {
         }
     }
 
-    /// Notes that a question has failed: without the right to ask, for example, the next one is as
-    /// vain.
+    /// Notes that a question has failed.
     pub(crate) fn could_not_say(&mut self, now: Now) {
-        self.rests_until = Now(now.0 + (UNSAID_US << self.unsaid.min(DOUBLINGS_MAX)));
         self.unsaid += 1;
+        self.rests_until = Now(now.0 + pause_after(self.unsaid));
     }
 
     /// Returns how well the standby suits a read: 0 if it has what is needed and began behind the
@@ -95,6 +91,7 @@ impl Replayed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::standbys::patience::PATIENCE_US;
     use crate::standbys::position::tests::position;
 
     #[test]
@@ -103,7 +100,7 @@ mod tests {
         for seconds in [1, 2, 4, 8, 16, 32, 32] {
             replayed.was_late(Now(7));
             replayed.could_not_say(Now(7));
-            let end = 7 + seconds * UNSAID_US;
+            let end = 7 + seconds * PATIENCE_US;
             assert_eq!(replayed.rates(&needs, 0, Now(end - 1)), None);
             assert_eq!(replayed.rates(&needs, 0, Now(end)), Some(1));
         }
