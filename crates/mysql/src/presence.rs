@@ -43,7 +43,7 @@ pub(crate) fn ensure(
     }
     let slots = &mut server.session.slots;
     let held = c.session.statements.edit(number, |held| held.copy = slots.copy_for(held));
-    let Some(held) = held else { return Presence::There };
+    let Some(mut held) = held else { return Presence::There };
     if let Some(slot) = slots.get(held) {
         if held.is_full && slot.types != held.types {
             let mut error = Vec::new();
@@ -54,12 +54,14 @@ pub(crate) fn ensure(
         if !is_spoilt(slot, held, (command, body)) || !slots.fixes_types {
             return Presence::There;
         }
+        if let Some(id) = slots.remove(held) {
+            commands::close(ports.out(conn), id);
+        }
+        let without = c.session.statements.edit(number, |held| held.has_cursor = false);
+        let Some(without) = without else { return Presence::There };
+        held = without;
     }
     let (statement, copy) = (held.statement.clone(), held.copy.clone());
-    if let Some(id) = slots.remove(held) {
-        commands::close(ports.out(conn), id);
-        c.session.statements.edit(number, |held| held.has_cursor = false);
-    }
     // Settings are exact when nothing is under way or untold.
     if settle::has_to_learn(step, client) {
         return Presence::Waits;
