@@ -1,5 +1,5 @@
-//! Counts by callgrind: instructions per transaction of each script of a protocol's harness
-//! (`tests/common` of its crate), and the lines of code that one of them runs.
+//! Counts by callgrind: instructions per transaction of each script of the crate `scripts`, and the
+//! lines of code that one of them runs.
 //!
 //! Only functions of the engine are counted. A count is the difference between two runs, the
 //! second twice as long, so the start of the program is not in it, and the same code always has the
@@ -31,22 +31,22 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Builds a crate's program both ways, and installs valgrind if it is missing.
-    pub(super) fn build(package: &str) -> Result<Self> {
+    /// Builds the program both ways, and installs valgrind if it is missing.
+    pub(super) fn build() -> Result<Self> {
         provision::valgrind()?;
-        let program = built(package, &["--release"], "release")?;
-        Ok(Self { program, plain: built(package, &[], "debug")? })
+        Ok(Self { program: built(&["--release"], "release")?, plain: built(&[], "debug")? })
     }
 
     /// Returns each script's name, and the instructions that one transaction of it takes.
-    pub(super) fn instructions(&self) -> Result<Vec<(String, u64)>> {
-        let listing = command::output(&mut Command::new(&self.program))?;
+    pub(super) fn instructions(&self, protocol: &str) -> Result<Vec<(String, u64)>> {
+        let listing = command::output(Command::new(&self.program).arg(protocol))?;
         let mut counts = Vec::new();
         for line in listing.lines() {
             let mut fields = line.split('\t');
             let name = fields.next().unwrap_or_default();
             let transactions: u64 = fields.next().context("no number of transactions")?.parse()?;
-            let more = self.collected(name, 2 * RUNS)? - self.collected(name, RUNS)?;
+            let more =
+                self.collected(protocol, name, 2 * RUNS)? - self.collected(protocol, name, RUNS)?;
             let each = more / (RUNS * transactions);
             println!("{name}: {each}");
             counts.push((name.to_owned(), each));
@@ -55,33 +55,32 @@ impl Scripts {
     }
 
     /// Returns the instructions of so many runs of a script.
-    fn collected(&self, name: &str, runs: u64) -> Result<u64> {
+    fn collected(&self, protocol: &str, name: &str, runs: u64) -> Result<u64> {
         let mut valgrind = callgrind("/dev/null");
-        collected(&command::output(valgrind.arg(&self.program).arg(name).arg(runs.to_string()))?)
+        valgrind.arg(&self.program).args([protocol, name, &runs.to_string()]);
+        collected(&command::output(&mut valgrind)?)
     }
 
     /// Returns the lines of code that a script runs, file by file.
-    pub(super) fn lines(&self, name: &str) -> Result<Vec<FileLines>> {
+    pub(super) fn lines(&self, protocol: &str, name: &str) -> Result<Vec<FileLines>> {
         let path = workspace::target().join("callgrind.out");
         let mut valgrind = callgrind(&path.to_string_lossy());
         valgrind.args(["--dump-instr=yes", "--compress-strings=no", "--compress-pos=no"]);
-        command::output(valgrind.arg(&self.plain).arg(name).arg(RUNS.to_string()))?;
+        command::output(valgrind.arg(&self.plain).args([protocol, name, &RUNS.to_string()]))?;
         let text = fs::read_to_string(&path).context("callgrind wrote no file")?;
         // A line that fewer runs reach serves the first of them: a map that grows, a first use.
         lines::run(&self.plain, &text, RUNS / 2)
     }
 }
 
-/// Builds a crate's program with these arguments of cargo. Returns the path of a copy in a folder
-/// of `target`: the programs of all crates have one name.
-fn built(package: &str, arguments: &[&str], folder: &str) -> Result<PathBuf> {
+/// Builds the program with these arguments of cargo, and returns its path.
+///
+/// The package is built by itself: with the whole workspace, engines would have planted bugs.
+fn built(arguments: &[&str], folder: &str) -> Result<PathBuf> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--package", package, "--example", "scripts"]);
+    cargo.args(["build", "--quiet", "--locked", "--package=refrain-scripts", "--example=scripts"]);
     command::run(cargo.args(arguments))?;
-    let examples = workspace::target().join(folder).join("examples");
-    let copy = examples.join(format!("scripts-of-{package}"));
-    fs::copy(examples.join("scripts"), &copy).context("the program is not there")?;
-    Ok(copy)
+    Ok(workspace::target().join(folder).join("examples/scripts"))
 }
 
 /// Returns a callgrind that counts what the harness measures.

@@ -73,13 +73,14 @@ fn instruction(line: &str) -> Option<(u64, u64)> {
     Some((address, words.nth(1)?.parse().ok()?))
 }
 
-/// Returns the path of a source of this workspace from `crates/` on; `None` for tests and for the
-/// sources of others.
+/// Returns the path of a source of this workspace from `crates/` on; `None` for tests, for the
+/// scripts themselves and for the sources of others.
 fn of_workspace(path: &str) -> Option<&str> {
     let at = path.rfind("crates/").filter(|at| *at == 0 || path[..*at].ends_with('/'))?;
     let is_ours = at == 0 || !path.starts_with("/rustc/") && !path.contains("/library/");
-    let mut parts = path[at..].split('/').skip(2);
-    (is_ours && parts.next() == Some("src")).then_some(&path[at..])
+    let mut parts = path[at..].split('/').skip(1);
+    let is_measured = parts.next() != Some("scripts") && parts.next() == Some("src");
+    (is_ours && is_measured).then_some(&path[at..])
 }
 
 #[cfg(test)]
@@ -100,8 +101,11 @@ mod tests {
         let ours = Some("crates/pg/src/a.rs");
         assert_eq!(of_workspace("/x/crates/pg/src/a.rs"), ours);
         assert_eq!(of_workspace("crates/pg/src/a.rs"), ours);
-        let others =
-            ["/x/crates/pg/tests/a.rs", "/rustc/1/library/stdarch/crates/core_arch/src/a.rs"];
-        assert_eq!(others.map(of_workspace), [None, None]);
+        let others = [
+            "/x/crates/pg/tests/a.rs",
+            "/x/crates/scripts/src/a.rs",
+            "/rustc/1/library/stdarch/crates/core_arch/src/a.rs",
+        ];
+        assert_eq!(others.map(of_workspace), [None; 3]);
     }
 }

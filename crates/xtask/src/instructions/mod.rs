@@ -18,8 +18,8 @@ use self::kept::{CEILING, Counts};
 
 /// A protocol whose scripts are counted.
 struct Counted {
-    /// The protocol's crate.
-    package: &'static str,
+    /// The protocol, as the program calls it.
+    name: &'static str,
     /// The file with the counts.
     file: &'static str,
     /// The script of the tour, if the protocol has one.
@@ -28,20 +28,17 @@ struct Counted {
 
 /// The protocols.
 const COUNTED: &[Counted] = &[
-    Counted {
-        package: "refrain-pg",
-        file: "crates/pg/instructions.txt",
-        tour: Some("prepared hit"),
-    },
-    Counted { package: "refrain-mysql", file: "crates/mysql/instructions.txt", tour: None },
+    Counted { name: "pg", file: "crates/pg/instructions.txt", tour: Some("prepared hit") },
+    Counted { name: "mysql", file: "crates/mysql/instructions.txt", tour: None },
 ];
 /// A file of which more lines run belongs to the tour.
 const GLANCE_LINES: usize = 20;
 
 /// Counts all and writes the files of the repository, if `write` asks for it.
 pub fn bench(write: bool) -> Result<()> {
+    let scripts = Scripts::build()?;
     for protocol in COUNTED {
-        let counts = counted(protocol)?;
+        let counts = counted(&scripts, protocol)?;
         if write {
             counts.keep(protocol.file)?;
         }
@@ -49,26 +46,26 @@ pub fn bench(write: bool) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs that are counted.
+/// Builds the program whose instructions count.
 ///
 /// # Errors
-/// A program cannot be built.
+/// It cannot be built.
 pub fn build() -> Result<()> {
-    COUNTED.iter().try_for_each(|protocol| Scripts::build(protocol.package).map(drop))
+    Scripts::build().map(drop)
 }
 
 /// Compares the counts with those that the repository keeps. With another compiler than theirs, a
 /// change is told and counts for nothing.
 pub fn check() -> Result<Tally> {
-    let mut tally = Tally::default();
+    let (scripts, mut tally) = (Scripts::build()?, Tally::default());
     for protocol in COUNTED {
-        tally += compared(protocol)?;
+        tally += compared(&scripts, protocol)?;
     }
     Ok(tally)
 }
 
-fn compared(protocol: &Counted) -> Result<Tally> {
-    let (counts, kept) = (counted(protocol)?, Counts::kept(protocol.file)?);
+fn compared(scripts: &Scripts, protocol: &Counted) -> Result<Tally> {
+    let (counts, kept) = (counted(scripts, protocol)?, Counts::kept(protocol.file)?);
     let is_same_compiler = counts.compiler == kept.compiler;
     let tell =
         if is_same_compiler { command::tell_failure } else { |change: &str| println!("{change}") };
@@ -82,20 +79,19 @@ fn compared(protocol: &Counted) -> Result<Tally> {
     Ok(Tally { passed: u32::try_from(counts.rows.len())?.saturating_sub(failed), failed })
 }
 
-fn counted(protocol: &Counted) -> Result<Counts> {
-    println!("\n{}", protocol.package);
-    let scripts = Scripts::build(protocol.package)?;
-    let mut rows = scripts.instructions()?;
+fn counted(scripts: &Scripts, protocol: &Counted) -> Result<Counts> {
+    println!("\n{}", protocol.name);
+    let mut rows = scripts.instructions(protocol.name)?;
     if let Some(tour) = protocol.tour {
-        rows.extend(measured(&scripts, tour)?);
+        rows.extend(measured(scripts, protocol.name, tour)?);
     }
     let compiler = command::output(Command::new("rustc").arg("--version"))?;
     Ok(Counts { compiler: compiler.trim().to_owned(), rows })
 }
 
 /// Returns the length of the tour.
-fn measured(scripts: &Scripts, tour: &str) -> Result<Vec<(String, u64)>> {
-    let files = scripts.lines(tour)?;
+fn measured(scripts: &Scripts, protocol: &str, tour: &str) -> Result<Vec<(String, u64)>> {
+    let files = scripts.lines(protocol, tour)?;
     println!("\nlines run by {tour}:");
     files.iter().for_each(|file| println!("{:>5} {}", file.lines, file.path));
     let long = files.iter().filter(|file| file.lines > GLANCE_LINES).count();

@@ -51,7 +51,13 @@ const ROOMS: &[Room] = &[
     Room { name: "sim-mysql", uses: &["config", "pool", "mysql", "sim"], tests_use: &[] },
     Room { name: "differ", uses: &[], tests_use: &["xtask"] },
     Room { name: "differ-mysql", uses: &["differ"], tests_use: &["xtask"] },
+    Room {
+        name: "scripts",
+        uses: &["pg-wire", "mysql-wire", "sql", "config", "pool", "pg", "mysql"],
+        tests_use: &[],
+    },
     Room { name: "xtask", uses: &["config"], tests_use: &[] },
+    Room { name: "launch", uses: &[], tests_use: &[] },
 ];
 
 /// The only crates that may hold unsafe code.

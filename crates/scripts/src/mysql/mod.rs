@@ -1,15 +1,9 @@
-//! An engine in one process with model clients and a model server, and nothing between them.
-//!
-//! For measuring what the engine itself costs with MySQL's protocol: allocations
-//! (`tests/allocations.rs`) and instructions (`examples/scripts.rs`). The model server answers each
-//! command by its first byte, so that nearly nothing is spent outside the engine. What belongs to
-//! the engine is called through the three `measured_…` functions, which are never inlined: a
-//! profiler can tell them from the rest.
+//! MySQL's engine. The model server answers each command by its first byte.
 
 mod fake;
 mod scripts;
 
-pub(crate) use self::scripts::{Script, scripts};
+pub use self::scripts::{MyScript, scripts};
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +19,9 @@ use refrain_pool::ids::Peer;
 use refrain_pool::shared::Shared;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
 
-use self::fake::Fake;
+use crate::Facts;
+
+use self::fake::MyServer;
 
 /// The place of a statement's number in a command, and in the reply to a PREPARE.
 const NUMBER: std::ops::Range<usize> = HEADER_BYTES + 1..HEADER_BYTES + 5;
@@ -33,7 +29,7 @@ const NUMBER: std::ops::Range<usize> = HEADER_BYTES + 1..HEADER_BYTES + 5;
 const COMMAND_US: u64 = 10;
 
 /// The capabilities of clients, which are those of most libraries.
-pub(crate) const AGREED: Capabilities = Capabilities::from_bits(
+const AGREED: Capabilities = Capabilities::from_bits(
     Capabilities::PROTOCOL_41.bits()
         | Capabilities::SECURE_CONNECTION.bits()
         | Capabilities::PLUGIN_AUTH.bits()
@@ -43,13 +39,13 @@ pub(crate) const AGREED: Capabilities = Capabilities::from_bits(
 );
 
 /// An engine at work on one script.
-pub(crate) struct World {
+pub struct MyWorld {
     engine: Engine<My>,
     ports: Ports<My>,
     now: Now,
     clients: Vec<Conn>,
     /// The connections to the model server.
-    servers: Vec<(Conn, Fake)>,
+    servers: Vec<(Conn, MyServer)>,
     reply: Vec<u8>,
     /// Bytes that clients got.
     got: usize,
@@ -59,9 +55,24 @@ pub(crate) struct World {
     named: Vec<u8>,
 }
 
-impl World {
-    /// Logs the script's clients in and says what it says beforehand.
-    pub(crate) fn new(script: &Script) -> Self {
+impl crate::Script for MyScript {
+    type World = MyWorld;
+
+    fn facts(&self) -> Facts {
+        Facts { name: self.name, transactions: self.transactions, lean: self.lean }
+    }
+
+    fn begin(&self) -> MyWorld {
+        MyWorld::new(self)
+    }
+
+    fn run(&self, world: &mut MyWorld) -> usize {
+        world.run(self)
+    }
+}
+
+impl MyWorld {
+    fn new(script: &MyScript) -> Self {
         let text = format!(
             "auth = \"trust\"\n[pool]\npool_size = 1\n{}\n\
              [databases.\"*\"]\nurl = \"mysql://127.0.0.1:1/\"\n",
@@ -110,8 +121,7 @@ impl World {
         self.say(self.clients.len() - 1, &bytes);
     }
 
-    /// Runs the script once. Returns the number of bytes that the clients got.
-    pub(crate) fn run(&mut self, script: &Script) -> usize {
+    fn run(&mut self, script: &MyScript) -> usize {
         let before = self.got;
         for (at, (client, bytes)) in script.steps.iter().enumerate() {
             if script.names_latest && at > 0 {
@@ -148,10 +158,10 @@ impl World {
                 Output::Send { conn, bytes } => self.deliver(conn, bytes),
                 Output::Close { conn } => self.servers.retain(|(its, _)| *its != conn),
                 Output::Act(Action::Connect { conn, .. }) => {
-                    self.servers.push((conn, Fake::default()));
+                    self.servers.push((conn, MyServer::default()));
                     let event = Event::Connected { conn };
                     measured_step(&mut self.engine, self.now, event, &mut self.ports);
-                    let greeting = Fake::greeting();
+                    let greeting = MyServer::greeting();
                     let event = Event::Bytes { conn, bytes: &greeting };
                     measured_step(&mut self.engine, self.now, event, &mut self.ports);
                 }

@@ -3,13 +3,12 @@
 use refrain_mysql_wire::prepared::Execute;
 use refrain_mysql_wire::{Capabilities, command, packet};
 
-/// The number of a client, and the bytes that it sends.
-type Said = (usize, Vec<u8>);
+use crate::Said;
 
 /// A conversation that can be repeated without end.
-pub(crate) struct Script {
+pub struct MyScript {
     /// Its name in reports.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Options of the pool, in addition to the defaults and one server.
     pub(super) options: &'static str,
     /// The clients, each with the number of its collation.
@@ -21,9 +20,9 @@ pub(crate) struct Script {
     /// Whether commands behind the first one name the statement that it prepares.
     pub(super) names_latest: bool,
     /// Transactions in one run.
-    pub(crate) transactions: u64,
+    pub(super) transactions: u64,
     /// Whether a run allocates nothing once the world is warm.
-    pub(crate) lean: bool,
+    pub(super) lean: bool,
 }
 
 const TEXT: &[u8] = b"SELECT c FROM sbtest1 WHERE id=?";
@@ -33,24 +32,24 @@ const UTF8: u8 = 45;
 const LATIN1: u8 = 8;
 
 /// Returns all scripts.
-pub(crate) fn scripts() -> Vec<Script> {
+pub fn scripts() -> Vec<MyScript> {
     vec![
         plain("query", one(query(b"SELECT c FROM sbtest1 WHERE id=4711"))),
-        Script { before: one(prepare(TEXT)), ..plain("execution", one(execute(1))) },
-        Script {
+        MyScript { before: one(prepare(TEXT)), ..plain("execution", one(execute(1))) },
+        MyScript {
             clients: &[UTF8, UTF8],
             before: vec![(0, prepare(TEXT)), (1, prepare(TEXT))],
             transactions: 2,
             ..plain("execution of two clients", vec![(0, execute(1)), (1, execute(1))])
         },
-        Script {
+        MyScript {
             options: "max_server_statements = 1",
             before: [one(prepare(TEXT)), one(prepare(OTHER_TEXT))].concat(),
             transactions: 2,
             lean: false, // what is sent is kept until the number is known
             ..plain("execution of a foretold number", [one(execute(1)), one(execute(2))].concat())
         },
-        Script {
+        MyScript {
             before: one(prepare(TEXT)),
             names_latest: true,
             ..plain(
@@ -58,14 +57,14 @@ pub(crate) fn scripts() -> Vec<Script> {
                 [one(prepare(TEXT)), one(execute(0)), one(close(0))].concat(),
             )
         },
-        Script {
+        MyScript {
             before: one(prepare(TEXT)),
             ..plain(
                 "transaction of 3",
                 [one(query(b"BEGIN")), one(execute(1)), one(query(b"COMMIT"))].concat(),
             )
         },
-        Script {
+        MyScript {
             clients: &[UTF8, LATIN1],
             transactions: 2,
             lean: false,
@@ -74,8 +73,8 @@ pub(crate) fn scripts() -> Vec<Script> {
     ]
 }
 
-fn plain(name: &'static str, steps: Vec<Said>) -> Script {
-    Script {
+fn plain(name: &'static str, steps: Vec<Said>) -> MyScript {
+    MyScript {
         name,
         options: "",
         clients: &[UTF8],

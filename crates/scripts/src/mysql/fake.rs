@@ -10,7 +10,7 @@ const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
 
 /// A server's session.
 #[derive(Default)]
-pub(super) struct Fake {
+pub(super) struct MyServer {
     is_logged_in: bool,
     in_transaction: bool,
     /// The number of the statement that was prepared last.
@@ -29,7 +29,7 @@ impl Reply<'_> {
     }
 }
 
-impl Fake {
+impl MyServer {
     /// Returns the first packet.
     pub(super) fn greeting() -> Vec<u8> {
         let greeting = HandshakeV10 {

@@ -1,10 +1,4 @@
-//! An engine in one process with model clients and a model server, and nothing between them.
-//!
-//! For measuring what the engine itself costs: allocations (`tests/allocations.rs`) and
-//! instructions (`examples/scripts.rs`). The model server answers each message by its tag with
-//! bytes that do not depend on anything, so that nearly nothing is spent outside the engine. What
-//! belongs to the engine is called through the three `measured_…` functions, which are never
-//! inlined: a profiler can tell them from the rest.
+//! PostgreSQL's engine. The model server answers each message by its tag.
 //!
 //! Time stands still but for a few microseconds a transaction. Ticks are only stepped in worlds
 //! that learn which statements are reads, and in front of all that is measured.
@@ -12,13 +6,11 @@
 mod fake;
 mod scripts;
 
-pub(crate) use self::scripts::{Script, scripts};
+pub use self::scripts::{PgScript, scripts};
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use self::fake::Fake;
-use self::scripts::written;
 use refrain_config::Options;
 use refrain_pg::requests::{Answer, ReadCase, Request};
 use refrain_pg::{Action, Engine, Event, Output, Ports, Shared};
@@ -28,13 +20,18 @@ use refrain_pool::ids::Peer;
 use refrain_pool::{Conn, Core, Now};
 use refrain_sql::reads::Mentioned;
 
+use crate::Facts;
+
+use self::fake::PgServer;
+use self::scripts::written;
+
 /// Uses of a statement after which the engine asks about it.
 const USES: u32 = 8;
 /// Microseconds that a message takes.
 const MESSAGE_US: u64 = 10;
 
 /// An engine at work on one script.
-pub(crate) struct World {
+pub struct PgWorld {
     engine: Engine,
     ports: Ports,
     now: Now,
@@ -42,7 +39,7 @@ pub(crate) struct World {
     server: Option<Conn>,
     /// A client that leaves.
     leaving: Option<Conn>,
-    fake: Fake,
+    fake: PgServer,
     reply: Vec<u8>,
     /// Statements about which the engine asks the parser thread.
     cases: Vec<ReadCase>,
@@ -51,9 +48,24 @@ pub(crate) struct World {
     tail: [u8; 6],
 }
 
-impl World {
-    /// Logs the script's clients in and says what it says beforehand.
-    pub(crate) fn new(script: &Script) -> Self {
+impl crate::Script for PgScript {
+    type World = PgWorld;
+
+    fn facts(&self) -> Facts {
+        Facts { name: self.name, transactions: self.transactions, lean: self.lean }
+    }
+
+    fn begin(&self) -> PgWorld {
+        PgWorld::new(self)
+    }
+
+    fn run(&self, world: &mut PgWorld) -> usize {
+        world.run(self)
+    }
+}
+
+impl PgWorld {
+    fn new(script: &PgScript) -> Self {
         let text = format!(
             "auth = \"trust\"\n[pool]\npool_size = 1\n{}\n\
              [databases.\"*\"]\nurl = \"postgres://u@127.0.0.1:1\"\n",
@@ -68,7 +80,7 @@ impl World {
             clients: Vec::new(),
             server: None,
             leaving: None,
-            fake: Fake::default(),
+            fake: PgServer::default(),
             reply: Vec::with_capacity(4096),
             cases: Vec::new(),
             got: 0,
@@ -88,7 +100,7 @@ impl World {
 
     /// Has the engine find out that the script's statements are reads: it asks about those that are
     /// used often, first the parser thread and then the server.
-    fn learn(&mut self, script: &Script) {
+    fn learn(&mut self, script: &PgScript) {
         for _ in 0..USES {
             self.run(script);
         }
@@ -113,8 +125,7 @@ impl World {
         self.say(self.clients.len() - 1, &startup);
     }
 
-    /// Runs the script once. Returns the number of bytes that the clients got.
-    pub(crate) fn run(&mut self, script: &Script) -> usize {
+    fn run(&mut self, script: &PgScript) -> usize {
         let before = self.got;
         if script.visits {
             self.log_in(&[("application_name", "visitor")]);

@@ -3,15 +3,14 @@
 use refrain_pg_wire::tag::front;
 use refrain_pg_wire::write;
 
+use crate::Said;
+
 use super::fake::FAILS;
 
-/// The number of a client, and the bytes that it sends.
-type Said = (usize, Vec<u8>);
-
 /// A conversation that can be repeated without end.
-pub(crate) struct Script {
+pub struct PgScript {
     /// Its name in reports.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Options of the pool, in addition to the defaults and one server.
     pub(super) options: &'static str,
     /// The clients, each with its startup settings.
@@ -25,9 +24,9 @@ pub(crate) struct Script {
     /// Whether a client comes at each run, which leaves at the end: it is the one that speaks.
     pub(super) visits: bool,
     /// Transactions in one run.
-    pub(crate) transactions: u64,
+    pub(super) transactions: u64,
     /// Whether a run allocates nothing once the world is warm.
-    pub(crate) lean: bool,
+    pub(super) lean: bool,
 }
 
 const TEXT: &[u8] = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1;";
@@ -44,74 +43,77 @@ const WRITE: &[u8] = b"UPDATE pgbench_accounts SET abalance = 0 WHERE aid = $1;"
 const OTHER_WRITE: &[u8] = b"UPDATE pgbench_branches SET bbalance = 0 WHERE bid = $1;";
 
 /// Returns all scripts.
-pub(crate) fn scripts() -> Vec<Script> {
+pub fn scripts() -> Vec<PgScript> {
     let mut scripts = pooled();
     scripts.extend(reads());
     scripts
 }
 
 /// Returns scripts that need no knowledge of their statements.
-fn pooled() -> Vec<Script> {
+fn pooled() -> Vec<PgScript> {
     vec![
         plain("simple query", one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;"))),
         plain("extended", one([parse(b"", TEXT), run(b"")].concat())),
-        Script { before: one(prepare(b"P0_1", TEXT)), ..plain("prepared hit", one(run(b"P0_1"))) },
-        Script {
+        PgScript {
+            before: one(prepare(b"P0_1", TEXT)),
+            ..plain("prepared hit", one(run(b"P0_1")))
+        },
+        PgScript {
             clients: &[&[], &[]],
             ..plain(
                 "simple query of two clients",
                 one(simple(b"SELECT abalance FROM pgbench_accounts WHERE aid = 7;")),
             )
         },
-        Script {
+        PgScript {
             clients: &[&[], &[]],
             before: one(prepare(b"P0_1", TEXT)),
             ..plain("prepared hit of two clients", one(run(b"P0_1")))
         },
-        Script {
+        PgScript {
             options: "max_server_statements = 1",
             before: [one(prepare(b"a", TEXT)), one(prepare(b"b", OTHER_TEXT))].concat(),
             transactions: 2,
             lean: false, // what the client says is kept until its columns are known
             ..plain("prepared miss", [one(run(b"a")), one(run(b"b"))].concat())
         },
-        Script {
+        PgScript {
             options: "max_server_statements = 1",
             before: [one(prepare(b"a", WRITE)), one(prepare(b"b", OTHER_WRITE))].concat(),
             transactions: 2,
             ..plain("prepared miss of a write", [one(run(b"a")), one(run(b"b"))].concat())
         },
-        Script {
+        PgScript {
             before: one(prepare(b"kept", TEXT)),
             transactions: 2,
             ..plain("parse known, close", [one(prepare(b"a", TEXT)), one(close(b"a"))].concat())
         },
         plain("close of nothing", one(close(b"a"))),
-        Script {
+        PgScript {
             before: one(prepare(b"a", TEXT)),
             ..plain(
                 "transaction of 3",
                 [one(simple(b"BEGIN")), one(run(b"a")), one(simple(b"COMMIT"))].concat(),
             )
         },
-        Script {
+        PgScript {
             lean: false,
             ..plain("error in a pipeline", one([parse(b"", FAILS), run(b""), run(b"")].concat()))
         },
         plain("copy in", copy_in()),
-        Script {
+        PgScript {
             clients: &[],
             visits: true,
             lean: false,
             ..plain("connect, query, leave", one(simple(b"SELECT 1")))
         },
-        Script {
+        PgScript {
             clients: &[&[("timezone", "UTC")], &[("timezone", "Asia/Tokyo")]],
             transactions: 2,
             lean: false,
             ..plain("put right", vec![(0, simple(b"SELECT 1")), (1, simple(b"SELECT 1"))])
         },
-        Script {
+        PgScript {
             clients: &[&[], &[]],
             transactions: 2,
             lean: false, // what the second client says is kept until there is a server
@@ -124,22 +126,22 @@ fn pooled() -> Vec<Script> {
 }
 
 /// Returns scripts of statements that are known to be reads.
-fn reads() -> Vec<Script> {
+fn reads() -> Vec<PgScript> {
     vec![
-        Script {
+        PgScript {
             clients: &[&[], &[]],
             before: one(prepare(b"P0_1", TEXT)),
             learns: true,
             lean: false, // a request that may run again is kept until it is answered
             ..plain("read", one(run(b"P0_1")))
         },
-        Script {
+        PgScript {
             options: LASTING_RULE,
             before: one(prepare(b"P0_1", TEXT)),
             learns: true,
             ..plain("hit of the cache", one(run(b"P0_1")))
         },
-        Script {
+        PgScript {
             options: RULE,
             before: one(prepare(b"P0_1", TEXT)),
             learns: true,
@@ -147,7 +149,7 @@ fn reads() -> Vec<Script> {
             lean: false, // a reply that is kept takes memory
             ..plain("miss of the cache", (0..ROWS).map(|row| (0, run_for(b"P0_1", row))).collect())
         },
-        Script {
+        PgScript {
             options: RULE,
             learns: true,
             transactions: u64::from(ROWS),
@@ -157,11 +159,11 @@ fn reads() -> Vec<Script> {
     ]
 }
 
-fn plain(name: &'static str, steps: Vec<Said>) -> Script {
+fn plain(name: &'static str, steps: Vec<Said>) -> PgScript {
     let (before, clients) = (Vec::new(), &[&[] as &[_]] as &[_]);
     let (learns, visits) = (false, false);
     let (transactions, lean) = (1, true);
-    Script { name, options: "", clients, before, steps, learns, visits, transactions, lean }
+    PgScript { name, options: "", clients, before, steps, learns, visits, transactions, lean }
 }
 
 /// Makes the first client the sender.

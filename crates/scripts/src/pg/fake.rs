@@ -11,7 +11,7 @@ const ASKS: &[u8] = b"pg_proc";
 pub(super) const FAILS: &[u8] = b"boom";
 
 /// A server's session.
-pub(super) struct Fake {
+pub(super) struct PgServer {
     greeted: bool,
     status: Status,
     /// Whether the statement parsed last returns no rows.
@@ -20,13 +20,13 @@ pub(super) struct Fake {
     skipping: bool,
 }
 
-impl Default for Fake {
+impl Default for PgServer {
     fn default() -> Self {
         Self { greeted: false, status: Status::Idle, empty: false, skipping: false }
     }
 }
 
-impl Fake {
+impl PgServer {
     /// Appends what a server says to whole messages.
     pub(super) fn answer(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         if !self.greeted {
