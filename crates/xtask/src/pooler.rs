@@ -14,8 +14,11 @@ use crate::provision::{self, Version};
 use crate::proxy::{self, Refrain};
 use crate::workspace;
 
-/// The feature that the build lacks.
+/// Arguments of cargo for the build as users make it.
 const WITHOUT: [&str; 4] = ["--locked", "--package", "refrain", "--no-default-features"];
+/// Arguments of cargo for the program that is tested: third-party code has the features that the
+/// whole workspace asks for, as in all other builds of the suite, so cargo compiles it once.
+const TESTED: [&str; 4] = ["--locked", "--workspace", "--no-default-features", "--bin=refrain"];
 
 /// Makes the build and checks it.
 ///
@@ -51,7 +54,7 @@ pub fn build() -> Result<PathBuf> {
     let (own, aside) = (workspace::target().join("debug/refrain"), aside());
     let whole = own.with_extension("whole");
     let is_there = fs::rename(&own, &whole).is_ok();
-    command::run(workspace::cargo().args(["build", "--quiet"]).args(WITHOUT))?;
+    command::run(workspace::cargo().args(["build", "--quiet"]).args(TESTED))?;
     fs::create_dir_all(aside.parent().context("no parent folder")?)?;
     // A program that runs cannot be written to.
     let _ = fs::remove_file(&aside);
