@@ -417,7 +417,8 @@ fn drivers() -> PathBuf {
 
 fn pip(python: &Path) -> Command {
     let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    // Python compiles a module when it is first imported: most never are.
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]);
     pip.arg("--no-warn-script-location").env("PIP_ROOT_USER_ACTION", "ignore");
     pip
 }
