@@ -204,10 +204,9 @@ fn run(seed: u64, shape: Shape, noise: Noise, mut way: Way) -> Outcome {
         let mut server = index;
         if under_way.len() == CLIENTS {
             let first = (0..CLIENTS).min_by_key(|place| under_way[*place].ends).unwrap();
-            let UnderWay { ends, turn, draw, text, us, .. } = under_way.swap_remove(first);
-            server =
-                under_way.iter().fold(CLIENTS * (CLIENTS - 1) / 2, |rest, it| rest - it.server);
-            now = ends;
+            let ended = under_way.swap_remove(first);
+            let UnderWay { ends, server: free, turn, draw, text, us } = ended;
+            (now, server) = (ends, free);
             if let Way::Guarded(comparison) = &mut way
                 && !out.given_up
             {

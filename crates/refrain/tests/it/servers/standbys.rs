@@ -129,7 +129,7 @@ fn writes_and_reads(proxy: &Proxy, client: u64, until: Instant) -> (u64, u64) {
 
 #[test]
 fn clients_read_what_they_have_written() {
-    for (delay, seconds, least) in [("0", 6, 5), ("30ms", 6, 100)] {
+    for (delay, seconds, least) in [("0", 6, 50), ("30ms", 6, 200)] {
         let pair = Pair::start(&[("recovery_min_apply_delay", delay)]);
         let proxy = Arc::new(pair.proxy("10s"));
         let until = Instant::now() + Duration::from_secs(seconds);
