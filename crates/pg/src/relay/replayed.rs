@@ -45,8 +45,10 @@ pub(crate) fn replayed_row(
     session: &ClientSession,
     row: &[u8],
 ) -> Result<(), Halt> {
-    let (now, position) = (pipe.now, Position::of_standby(row));
+    let now = pipe.now;
     let place = pipe.pool().shared.protocol.place().clone();
+    let answer = Position::of_standby(row);
+    let position = answer.map(|(position, _)| position);
     let lag = position.and_then(|position| place.progress.lag(&position, now));
     pipe.server.note_lag(lag);
     pipe.server.session.replayed.learn(position);
@@ -54,11 +56,13 @@ pub(crate) fn replayed_row(
         pipe.find_host(HostFinding::Doubtful);
     }
     let away = session.away.as_ref().and_then(|away| Some((away.needs?, away.written.as_of.1)));
-    if let Some((needs, schema_changes)) = away
+    if let Some(((needs, schema_changes), (_, started))) = away.zip(answer)
         && pipe.server.session.replayed.has(&needs)
     {
-        place.defaults.replays(&**pipe.server.host(), schema_changes);
-        if pipe.server.session.replayed.proves(place.defaults.changed()) {
+        let replayed = &mut pipe.server.session.replayed;
+        let defaults = place.defaults.replays(started, schema_changes, replayed.begun());
+        if let Some(defaults) = defaults {
+            replayed.has_defaults(defaults);
             return Ok(());
         }
         // The session may have begun before the standby had replayed the change. The next one

@@ -2,7 +2,7 @@
 
 use crate::step::answer::{READ, Scene, WAYS, Way};
 use crate::step::side::{canceled, cancels};
-use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
+use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed, replayed_by};
 use crate::talk::*;
 
 /// Has alice write and read, and the standby get the question and the read.
@@ -209,22 +209,22 @@ fn a_connection_is_closed_that_may_have_begun_with_old_defaults() {
     scene.talk.servers_report("in_hot_standby", "on");
     scene.asks_server(&scene.alice, "0", "zero");
     // Here both hosts count as standbys, and servers are connected to them in turn. The next
-    // session of each begins behind the change.
+    // session of each standby begins behind the change; but one host has two standbys.
     let way = Way::Simple;
-    for number in [4, 5] {
+    for (number, started) in [(4, "11"), (5, "12"), (6, "13")] {
         let standby = scene.talk.server(number);
         scene.alice.sends(way.request("1"));
         standby.gets([vec![asked()], way.sent("1")].concat());
-        standby.answers(replayed("0/3000200", "1"));
+        standby.answers(replayed_by(started, "0/3000200", "1"));
         scene.server_answers(&scene.alice, "1", "one");
         standby.answers(way.reply("another"));
         assert!(standby.is_closed());
         scene.asks_server(&scene.alice, "1", "one");
     }
-    let standby = scene.talk.server(6);
+    let standby = scene.talk.server(7);
     scene.alice.sends(way.request("1"));
     standby.gets([vec![asked()], way.sent("1")].concat());
-    standby.answers(replayed("0/3000200", "1")).answers(way.reply("one"));
+    standby.answers(replayed_by("12", "0/3000200", "1")).answers(way.reply("one"));
     scene.alice.gets(way.reply("one"));
     let trip = Trip { standby, scene };
     trip.visits(&trip.scene.alice, "2", "two");
