@@ -48,7 +48,7 @@ pub(crate) fn replayed_row(
     let now = pipe.now;
     let place = pipe.pool().shared.protocol.place().clone();
     let answer = Position::of_standby(row);
-    let position = answer.map(|(position, _)| position);
+    let position = answer.map(|(position, _)| place.progress.heard(position));
     let lag = position.and_then(|position| place.progress.lag(&position, now));
     pipe.server.note_lag(lag);
     pipe.server.session.replayed.learn(position);
