@@ -41,6 +41,7 @@ pub use refrain_pool::{ClientSerial, Conn, Core, Now};
 pub use results::repeats::Repeated;
 pub use results::store::Flush;
 pub use results::texts::without_literals;
+pub use standbys::bug::StandbyBug;
 pub use state::parts::{
     Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
     Shared, Snapshot, Transfer,

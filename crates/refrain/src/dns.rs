@@ -201,11 +201,22 @@ fn ask(conf: &ResolvConf, name: &str, family: Family) -> Result<DnsAnswer, Strin
                     why = format!("{server} does not answer the question");
                 }
                 Ok(answer) => return Ok(answer),
-                Err(error) => why = format!("{server}: {error}"),
+                Err(error) => why = words(server, conf.timeout, &error),
             }
         }
     }
     Err(why)
+}
+
+/// Returns the words for a server that could not be asked. The kernel says of a socket whose time
+/// is over that the resource is temporarily unavailable.
+fn words(server: SocketAddr, timeout: Duration, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("{server} did not answer within {} s", timeout.as_secs())
+        }
+        _ => format!("{server}: {error}"),
+    }
 }
 
 /// Makes a question; `None` if the name can be none.

@@ -66,6 +66,11 @@ impl Backend {
         self.stage == Stage::Serving
     }
 
+    /// Whether the session has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
     /// Whether this is a session of the user of the database.
     pub(crate) fn is_of(&self, database: &str, user: &str) -> bool {
         self.user == user && self.session.database == database

@@ -24,13 +24,16 @@ use crate::lookup_checks::{check_due, check_flight};
 use crate::net::{LinkId, Peer, Way};
 use crate::plant::Plant;
 use crate::proofs::Proof;
-use crate::reads::{check_patience, check_read, client_in, patience};
+use crate::reads::{check_patience, check_read, client_in};
 use crate::row_checks::tell_news;
 use crate::session::{Catalog, Session};
 use crate::standbys;
 use crate::trace::brief;
 use crate::world::{Happening, World};
 
+/// The longest time for which an engine waits for a host, in microseconds: `server_connect_timeout`
+/// of all worlds, and the time until it tries again.
+const CONNECT_TIMEOUT: u64 = 1_300_000;
 /// The longest time that the answer to a lookup stays at the server, in microseconds.
 const ANSWER_DELAY: u64 = 500_000;
 
@@ -44,7 +47,8 @@ impl World {
         if unlucky || self.hosts.is_down(host, self.now) {
             self.faults.servers += 1;
             if self.rng.chance(100) {
-                return; // it never answers
+                // It never answers.
+                return self.hosts.fall_silent(host, self.now + CONNECT_TIMEOUT);
             }
             return self.step(core, Event::Failed { conn, why: "refused" });
         }
@@ -59,7 +63,7 @@ impl World {
         session.number = number + 1;
         session.pretends = self.plant.is_some();
         session.catalog = match self.plant {
-            Some(Plant::BlindReads | Plant::RunTwice) => Catalog::Blind,
+            Some(Plant::BlindReads | Plant::RunTwice | Plant::BlindStandbys) => Catalog::Blind,
             Some(Plant::NoTargets) => Catalog::NoTargets,
             _ => Catalog::Honest,
         };
@@ -104,14 +108,6 @@ impl World {
             }
             Stage::Serving | Stage::Refused | Stage::Over => {}
         }
-    }
-
-    pub(crate) fn appoint(&mut self, number: usize, delay: u64) {
-        let backend = &mut self.backends[number];
-        backend.waits = true;
-        backend.number += 1;
-        let appointment = backend.number;
-        self.later(delay, Happening::Work(number, appointment));
     }
 
     fn open_session(&mut self, number: usize) {
@@ -292,7 +288,10 @@ impl World {
     /// Lets a session handle a message, unless it has to wait for a lock.
     fn backend_tries(&mut self, number: usize, tag: u8, body: Vec<u8>, hit: bool) {
         let backend = &mut self.backends[number];
-        if standbys::tells_state(&self.hosts, backend, (tag, &body), self.plant) {
+        backend.session.stand = self.hosts.stand(backend.host, self.rows.log_end());
+        let since =
+            if self.promotions > 0 { self.now.saturating_sub(self.promoted) } else { u64::MAX };
+        if standbys::tells_state(backend, (tag, &body), since, self.plant) {
             return;
         }
         if !hit && self.backends[number].session.must_wait(tag, &body) {
@@ -324,14 +323,6 @@ impl World {
         sleeps + if slow { self.rng.range(1, 2_000) } else { 0 }
     }
 
-    /// Plans a look at a server that works on a message for so long that nobody may wait behind it.
-    fn watch_patience(&mut self, number: usize, takes: u64) {
-        if let Some(bound) = patience(&self.plan, takes) {
-            let appointment = self.backends[number].number;
-            self.later(bound, Happening::Patience(number, appointment));
-        }
-    }
-
     /// Checks that no client waits behind a message on which a server has worked for long.
     pub(crate) fn check_patience(&mut self, number: usize, appointment: u32) {
         let backend = &self.backends[number];
@@ -347,7 +338,11 @@ impl World {
             .line(self.now, "server", format_args!("{number} {}", tag as char), || brief(body));
         if let Some(client) = client_in(tag, body) {
             self.check_owner(number, client);
-            let found = standbys::check_host(&self.hosts, &self.backends[number], client);
+            let (backend, reads) = (&self.backends[number], self.plan.standbys.is_some());
+            if !backend.session.stand.is_standby {
+                self.served = self.now;
+            }
+            let found = standbys::check_host(backend, client, (tag, body), reads);
             self.expect("hosts", found);
         }
         if self.plan.shares {
@@ -386,6 +381,7 @@ impl World {
                 self.lookups.directory.prepare(self.now, mood);
             }
         }
+        self.backends[number].session.stand.conflicts = self.conflicts(number, tag);
         self.backends[number].session.handle(tag, body, hit);
         if tag == front::BIND {
             let found = check_flight(&self.backends, &self.links, number);
@@ -399,6 +395,16 @@ impl World {
         {
             self.expect("logins", check_due(plan, &self.lookups));
         }
+    }
+
+    /// Whether a read that a standby begins is in the way of what the standby replays.
+    fn conflicts(&mut self, number: usize, tag: u8) -> bool {
+        let rate = self.plan.standbys.as_ref().map_or(0, |plan| plan.conflicts);
+        let backend = &self.backends[number];
+        let reads = backend.session.stand.is_standby
+            && matches!(tag, front::QUERY | front::EXECUTE)
+            && backend.segment.is_some();
+        reads && !self.is_calm && self.rng.chance(rate)
     }
 
     /// Checks that a server may get a message of this client.
@@ -444,39 +450,6 @@ impl World {
         }
         self.links[link.0].up.closing = true;
         self.pump(link, Way::Up);
-    }
-}
-
-impl World {
-    /// Has a server wait for the lock of another session.
-    pub(crate) fn wait_for_lock(&mut self, number: usize, tag: u8, body: Vec<u8>) {
-        self.trace
-            .line(self.now, "server", format_args!("{number}"), || "waits for a lock".to_owned());
-        let backend = &mut self.backends[number];
-        backend.current = Some((tag, body, false));
-        backend.waits = true;
-        backend.waits_for_lock = true;
-        backend.number += 1;
-        self.watch_patience(number, u64::MAX);
-    }
-
-    /// Lets the servers look that wait for locks, if a lock was given up.
-    pub(crate) fn look_at_locks(&mut self) {
-        if !self.rows.take_released() {
-            return;
-        }
-        for number in 0..self.backends.len() {
-            if std::mem::take(&mut self.backends[number].waits_for_lock) {
-                let delay = self.rng.below(20);
-                self.appoint(number, delay);
-            }
-        }
-    }
-
-    /// Rolls back what a session has not committed that has ended.
-    pub(crate) fn give_locks_up(&mut self, number: usize) {
-        self.rows.rollback(self.backends[number].session.number);
-        self.look_at_locks();
     }
 }
 

@@ -103,9 +103,19 @@ impl World {
                     moved: counters.pool.requests_moved,
                     hits: counters.protocol.cache_hits,
                     overtaken: counters.protocol.cache_fills_outdated,
+                    away: counters.protocol.standby_reads,
+                    returned: counters.protocol.standby_reads_returned,
                 });
             }
         }
+    }
+
+    /// Returns the number of servers that the engines count for a user of a database, those at
+    /// standbys included.
+    fn servers_of(&self, database: &str, user: &str) -> u32 {
+        let pools = self.shared.pools();
+        let own = pools.iter().filter(|pool| (&*pool.database, &*pool.user) == (database, user));
+        own.map(|pool| self.shared.counts.servers(pool.id)).sum()
     }
 
     fn check_clients(&mut self) {
@@ -127,8 +137,7 @@ impl World {
 
     fn check_servers(&mut self) {
         for (database, user) in self.plan.pools() {
-            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
-            let counted = self.shared.counts.servers(pool.id);
+            let counted = self.servers_of(&database, &user);
             let open = (0..self.backends.len()).filter(|number| {
                 let backend = &self.backends[*number];
                 backend.is_of(&database, &user) && self.links[backend.link.0].conn.is_some()
@@ -192,8 +201,7 @@ impl World {
 
     fn check_nothing_left(&mut self) {
         for (database, user) in self.plan.pools() {
-            let Some(pool) = self.shared.find_pool(&database, &user) else { continue };
-            let counted = self.shared.counts.servers(pool.id);
+            let counted = self.servers_of(&database, &user);
             if counted > 0 {
                 self.violate("leaks", || format!("{counted} servers are counted after a stop"));
             }

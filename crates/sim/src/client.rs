@@ -73,6 +73,7 @@ impl Client {
         let habits = Habits {
             patient: (plan.rates.cancel > 0 || plan.shares) && rng.chance(waits),
             blocks: plan.mode != PoolMode::Statement || rng.chance(50),
+            writes: plan.standbys.is_none() || rng.chance(600),
             floods: plan.room >= 4_096,
         };
         let script = Script::new(id, plan.weights, habits);

@@ -19,7 +19,6 @@ use crate::row_checks::{RowCheck, note_asked};
 use crate::say::Say;
 use crate::script::Unit;
 use crate::trace::brief;
-use crate::versions::Staleness;
 use crate::world::{Happening, World};
 
 /// The longest time that a client takes for its part of a login, in microseconds.
@@ -187,7 +186,7 @@ impl World {
             client: &mut self.clients[number],
             rows: &self.rows,
             versions: &mut self.versions,
-            allowed: self.plan.cached.unwrap_or(Staleness::NONE),
+            allowed: self.plan.staleness(),
             now: self.now,
         };
         if let Err(what) = check.check(tag, body) {

@@ -52,6 +52,8 @@ impl World {
             Happening::Broken(link) => self.broken(link),
             Happening::Silent(link) => self.end_silent(link),
             Happening::Promote(host) => self.promote(host),
+            Happening::Replay(host) => self.replay(host),
+            Happening::Served(since) => self.check_served(since),
             Happening::Supervisor => self.operator(),
             Happening::Balance => self.balance(),
             Happening::Order(command) => self.order(&command),

@@ -77,8 +77,9 @@ impl World {
 
     /// Looks at who has got a server since the last look, and whom they have passed.
     fn check_turns(&mut self, core: usize) {
-        // Cores have lines of their own, between which clients and servers move.
-        if self.plan.cores > 1 {
+        // Cores have lines of their own, between which clients and servers move; and so have
+        // standbys.
+        if self.plan.cores > 1 || self.plan.standbys.is_some() {
             return;
         }
         let view = self.workers[core].engine.snapshot(self.clock());

@@ -56,6 +56,8 @@ impl Session {
             | Statement::Reads(_)
             | Statement::Restore(_) => 1,
             Statement::Probe(_) | Statement::Users(..) => 2,
+            Statement::PrimaryPosition => 5,
+            Statement::StandbyPosition => 4,
             Statement::Execute(name, _) => {
                 let inner = self.statements.get(name).and_then(|p| p.statement.as_ref());
                 inner.map_or(0, |inner| self.columns(inner))
@@ -155,6 +157,7 @@ impl Session {
     }
 
     fn run(&mut self, statement: &Statement, given: &Given<'_>) -> Result<Outcome, Fault> {
+        self.check_stand(statement)?;
         match statement {
             Statement::Select(items, _) => self.select(items, given).map(Outcome::Rows),
             Statement::Show(name) => match self.state.value(&self.base, name) {
@@ -167,6 +170,8 @@ impl Session {
             }
             Statement::Reads(names) => Ok(Outcome::Rows(self.findings(names))),
             Statement::Probe(names) => Ok(Outcome::Rows(self.probe(names))),
+            Statement::PrimaryPosition => Ok(Outcome::Rows(vec![self.stand.of_primary()])),
+            Statement::StandbyPosition => Ok(Outcome::Rows(vec![self.stand.of_standby()])),
             Statement::Users(function, user) => {
                 let user = (self.database.clone(), user.value(&[]).unwrap_or_default());
                 self.directory.look_up(function, user).map(Outcome::Rows)
@@ -398,7 +403,7 @@ impl Session {
             Item::Fail(tag) => return Err(Fault::new("22012", format!("failed: {tag}"))),
             Item::Version(table, key) => {
                 let row = (table.clone(), key.value(&[]).unwrap_or_default());
-                rows::show(&row, self.rows.version(self.number, &row))
+                rows::show(&row, self.rows.version(self.number, self.stand.shows, &row))
             }
             Item::Late(name, _) => {
                 return Err(Fault::new("42P02", format!("{name} has no value for a parameter")));

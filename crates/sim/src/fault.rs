@@ -22,6 +22,11 @@ impl Fault {
         Self::new("57014", "canceling statement due to user request")
     }
 
+    /// Creates the error of a statement on a standby that is in the way of what that replays.
+    pub fn in_the_way() -> Self {
+        Self::new("40001", "canceling statement due to conflict with recovery")
+    }
+
     pub(crate) fn aborted() -> Self {
         let message =
             "current transaction is aborted, commands ignored until end of transaction block";

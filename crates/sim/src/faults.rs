@@ -1,21 +1,32 @@
-//! The operator's commands, changes of users, restarts of the server, servers that fall silent, and
-//! the calm at the end.
+//! The operator's commands, changes of users, restarts of the server, servers that fall silent,
+//! writers past the engine, and the calm at the end.
 //!
 //! A failover: the primary dies or stops, comes back as a standby, and a host is promoted after a
-//! while.
+//! while. Where reads run on standbys, these replay, each late on its own, stall and die.
 
-use refrain_pg::{Event, Flush};
+use refrain_pg::{ClientView, Event, Flush};
 use refrain_pool::event::Command;
 use refrain_pool::ids::Core;
 
-use crate::backend::Stage;
+use crate::lagging::StandbyReads;
 use crate::logins::{LoginPlan, Rule};
 use crate::net::LinkId;
 use crate::plant::Plant;
+use crate::rates::Rates;
+use crate::row_checks::tell_news;
+use crate::rows::{Need, TABLES};
 use crate::world::{Happening, World};
 
+/// The session of writers past the engine, which is none of a server's.
+const PAST: usize = usize::MAX;
+/// Time between two steps of a standby that has nothing to be late for, in microseconds.
+const CALM_STEP: u64 = 100_000;
 /// The most units that a client has left when faults have stopped.
 const UNITS_LEFT: u64 = 25;
+/// The most bytes of the records with which a timeline begins.
+const RECORDS_MAX: u64 = 300;
+/// The longest time from a promotion until a client is served, in microseconds.
+const SERVED_WITHIN: u64 = 1_000_000;
 /// The longest time until a host is promoted, in microseconds.
 const PROMOTION_MAX: u64 = 600_000;
 
@@ -33,6 +44,7 @@ impl World {
                 _ => self.fail_over(),
             }
         }
+        self.trouble_standbys();
         if self.plan.rates.silence > 0 && self.rng.chance(self.plan.rates.silence) {
             self.fall_silent();
         }
@@ -211,37 +223,59 @@ impl World {
         let Some(primary) = self.hosts.primary() else { return };
         self.trace.line(self.now, "fail over", format_args!("host {primary}"), String::new);
         let until = self.now + self.rng.range(100, 500_000);
-        self.hosts.demote();
+        self.hosts.demote(self.rows.log_end(), &mut self.rng);
         self.hosts.stop(primary, until);
+        let hosts = self.plan.hosts;
+        let other = (primary + 1 + self.rng.index(hosts - 1)) % hosts;
         if self.rng.chance(200) {
-            self.hosts.stop(1 - primary, until);
+            self.hosts.stop(other, until);
         }
         self.faults.servers += 1;
         let dies = self.rng.chance(500);
-        for number in 0..self.backends.len() {
-            if self.backends[number].host != primary {
-                continue;
-            }
-            // A connection between two cores breaks for neither.
-            let link = self.backends[number].link;
-            let breaks = dies && self.links[link.0].leaving.is_none();
-            match self.backends[number].stage {
-                Stage::Over => {}
-                _ if breaks => self.reset(link),
-                _ => self.shut_down(number),
-            }
-        }
+        self.end_sessions_at(primary, dies);
         // After a restart the same host may be the primary again.
-        let next = if self.rng.chance(300) { primary } else { 1 - primary };
+        let next = if self.rng.chance(300) { primary } else { other };
         let delay = self.rng.below(PROMOTION_MAX);
         self.later(delay, Happening::Promote(next));
     }
 
     /// Promotes a host.
     pub(crate) fn promote(&mut self, host: usize) {
-        if self.hosts.promote(host) {
+        if self.hosts.promote(host, self.rows.log_end()) {
+            // What a server writes when it begins a timeline.
+            self.rows.log(self.rng.below(RECORDS_MAX));
             self.promotions += 1;
+            self.promoted = self.hosts.up_from(host, self.now);
+            let delay = self.promoted - self.now + SERVED_WITHIN;
+            self.later(delay, Happening::Served(self.promoted));
             self.trace.line(self.now, "promote", format_args!("host {host}"), String::new);
+        }
+    }
+
+    /// Checks that a client was served since a promotion, if clients wait since then. It does not
+    /// count where hosts refuse connections or servers fall silent, where the engine had asked the
+    /// host in vain just before, or if another failover has followed. A pool of one server asks one
+    /// host at a time.
+    pub(crate) fn check_served(&mut self, since: u64) {
+        let Rates { refuse, login_failure, silence, .. } = self.plan.rates;
+        let refuses = refuse + login_failure + silence > 0;
+        let Some(primary) = self.hosts.primary() else { return };
+        let asked = Some(primary).filter(|_| !self.plan.has_one_server());
+        let is_last = self.promoted == since && !self.hosts.is_silent(asked, since);
+        if refuses || !is_last || self.served >= since || self.faults.drained {
+            return;
+        }
+        let now = self.clock();
+        for core in 0..self.workers.len() {
+            let view = self.workers[core].engine.snapshot(now);
+            let waits = |client: &ClientView| client.waiting.is_some_and(|from| from.0 <= since);
+            let is_paused = view.pools.iter().any(|pool| pool.paused);
+            if let Some(client) = view.clients.iter().find(|client| waits(client) && !is_paused) {
+                let serial = client.serial;
+                self.violate("failover", || {
+                    format!("{serial:?} waits, and nobody was served since a promotion at {since}")
+                });
+            }
         }
     }
 
@@ -249,7 +283,7 @@ impl World {
     pub(crate) fn calm(&mut self) {
         self.trace.line(self.now, "calm", "", String::new);
         self.is_calm = true;
-        self.hosts.calm();
+        self.hosts.calm(self.rows.log_end());
         self.order(&Command::Resume(None));
         // A client that has pinned a server has the others wait, so what is left has to be short.
         for client in &mut self.clients {
@@ -259,6 +293,71 @@ impl World {
         if self.plan.drains {
             self.faults.drained = true;
             self.order(&Command::Drain);
+        }
+    }
+}
+
+impl World {
+    /// Has a standby replay some of the log, or all of it.
+    pub(crate) fn replay(&mut self, host: usize) {
+        let Some(plan) = &self.plan.standbys else { return };
+        let step = if self.is_calm { CALM_STEP } else { plan.step(&mut self.rng) };
+        self.later(step, Happening::Replay(host));
+        let all = self.is_calm || self.rng.chance(500);
+        if self.hosts.replay(host, self.rows.log_end(), all, &mut self.rng) {
+            self.trace.line(self.now, "set up anew", format_args!("host {host}"), String::new);
+            self.end_sessions_at(host, false);
+        }
+        let stand = self.hosts.stand(host, self.rows.log_end());
+        self.trace.line(self.now, "replays", format_args!("host {host}"), || format!("{stand:?}"));
+    }
+
+    /// Lets a standby die, and others write past the engine, if chance decides so.
+    pub(crate) fn trouble_standbys(&mut self) {
+        let Some(StandbyReads { deaths, past, .. }) = self.plan.standbys else { return };
+        if self.rng.chance(past) {
+            self.write_past();
+        }
+        if self.rng.chance(deaths) {
+            let host = self.rng.index(self.plan.hosts);
+            if self.hosts.primary() != Some(host) {
+                let until = self.now + self.rng.range(100, 500_000);
+                self.hosts.restart_standby(host, until, &mut self.rng);
+                self.faults.servers += 1;
+                let breaks = self.rng.chance(500);
+                self.end_sessions_at(host, breaks);
+            }
+        }
+    }
+
+    /// Writes a row as others do who do not come through the engine.
+    fn write_past(&mut self) {
+        let row = (self.rng.pick(&TABLES).to_string(), self.rng.index(3).to_string());
+        // Nobody waits here.
+        if self.hosts.primary().is_none() || self.rows.must_wait(PAST, &Need::Write(row.clone())) {
+            return;
+        }
+        self.trace.line(self.now, "past", format_args!("{row:?}"), String::new);
+        self.rows.write(PAST, row, &format!("past-{}", self.events));
+        self.rows.commit(PAST);
+        tell_news(&self.rows, &mut self.versions, self.now);
+        self.look_at_locks();
+    }
+
+    /// Ends all sessions of a host, or breaks their connections.
+    pub(crate) fn end_sessions_at(&mut self, host: usize, breaks: bool) {
+        for number in 0..self.backends.len() {
+            if self.backends[number].host != host {
+                continue;
+            }
+            // A connection between two cores breaks for neither.
+            let link = self.backends[number].link;
+            let breaks = breaks && self.links[link.0].leaving.is_none();
+            match self.backends[number].is_over() {
+                true => {}
+                false if breaks => self.reset(link),
+                false => self.shut_down(number),
+            }
         }
     }
 }

@@ -18,7 +18,8 @@
 //! | patience | a client that waits behind another one for too long | `reads` |
 //! | logins | wrong passwords let in, right ones refused, needless lookups | `lookup_checks` |
 //! | questions | a server lent that was idle for `server_check_delay` and not asked | `quiet` |
-//! | hosts | a client's message at a standby where a primary is wanted | `standbys` |
+//! | hosts | a client's message at a standby, but for reads where they may run there | `standbys` |
+//! | failover | a promotion behind which clients wait for longer than a second | `faults` |
 //! | turns | a client that gets a server before one that came earlier | `turns` |
 //! | protocol | bytes to a server that are no message | `backends` |
 //! | outstanding | a reply that the engine did not expect | `engines` |
@@ -28,6 +29,8 @@
 //! | liveness | lost wake-ups, starvation, hangs | `check` |
 //! | leaks | servers, clients and statements that stay counted | `check` |
 //! | determinism | behaviour that is not a function of the seed | [`run`] |
+//!
+//! On standbys, reads may miss what was committed within `max_lag`, and nothing of their client's.
 //!
 //! Planted bugs ([`plant`]) show that the checkers work.
 //!
@@ -42,11 +45,13 @@ pub mod rows;
 pub mod versions;
 mod lex;
 pub mod item;
+pub mod statement;
 pub mod lang;
 pub mod plant;
 pub mod fault;
 pub mod state;
 pub mod directory;
+mod hosts;
 pub mod session;
 mod copy;
 mod questions;
@@ -64,13 +69,14 @@ mod units;
 mod setting_units;
 mod row_units;
 pub mod caching;
+pub mod lagging;
 pub mod logins;
+pub mod rates;
 pub mod plan;
 pub mod trace;
 pub mod net;
 pub mod worker;
 pub mod lookups;
-mod hosts;
 mod exchange;
 mod client;
 mod quiet;

@@ -119,7 +119,7 @@ fn many(asked: &Asked) -> ExitCode {
     }
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!("{done} seeds, {violations} violations, {events} events, {seconds:.1} seconds"));
-    let Sharing { shared, resent, moved, hits, overtaken } = sharing;
+    let Sharing { shared, resent, moved, hits, overtaken, away, returned } = sharing;
     say(&format!("requests: {shared} shared, {resent} resent, {moved} moved"));
     say(&format!("replies: {hits} from the cache, {overtaken} overtaken by writes"));
     let Tally { let_in, refused, unavailable, late, lookups } = logins;
@@ -127,7 +127,7 @@ fn many(asked: &Asked) -> ExitCode {
         "logins: {let_in} let in, {refused} refused, {unavailable} without an answer, {late} too \
          late; {lookups} lookups"
     ));
-    say(&format!("hosts: {promotions} promoted"));
+    say(&format!("hosts: {promotions} promoted; {away} reads on standbys, {returned} sent back"));
     if violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

@@ -36,7 +36,12 @@ impl Session {
     }
 
     fn message(&mut self, tag: u8, body: &[u8], interrupted: bool) {
-        let hit = if interrupted { Err(Fault::cancelled()) } else { Ok(()) };
+        let conflicts = std::mem::take(&mut self.stand.conflicts);
+        let hit = match (interrupted, conflicts) {
+            (true, _) => Err(Fault::cancelled()),
+            (false, true) => Err(Fault::in_the_way()),
+            (false, false) => Ok(()),
+        };
         let result = match tag {
             front::QUERY => {
                 self.query(body, hit);

@@ -14,8 +14,11 @@
 use std::collections::VecDeque;
 
 use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::frame::HEADER_BYTES;
 use refrain_pg_wire::tag::{back, front};
+use refrain_pg_wire::write::{self, Report};
 
+use crate::fault::Fault;
 use crate::frames::Frames;
 use crate::rows::{self, RowId};
 use crate::session::Session;
@@ -46,7 +49,7 @@ impl Oracle {
         if let Err(mut fault) = oracle.session.begin(settings, 0, &[0; 4]) {
             fault.fatal = true;
             // The proxy accepts the login first, and then reports that the settings are refused.
-            refrain_pg_wire::write::authentication(&mut oracle.session.out, 0, &[]);
+            write::authentication(&mut oracle.session.out, 0, &[]);
             oracle.session.fail(&fault);
         }
         oracle.collect();
@@ -84,6 +87,12 @@ impl Oracle {
     /// # Errors
     /// If another message was expected.
     pub fn check(&mut self, tag: u8, body: &[u8]) -> Result<(), String> {
+        if is_in_the_way(tag, body) {
+            // The private session meets no such thing. It goes on as if its client had had the
+            // statement cancelled.
+            self.cancels += 1;
+            return self.check(back::ERROR_RESPONSE, &cancelled());
+        }
         let actual = normal(tag, body);
         let reports = |message: &Message| message.0 == back::PARAMETER_STATUS;
         if reports(&actual) {
@@ -252,6 +261,21 @@ pub fn is_cancelled(tag: u8, body: &[u8]) -> bool {
     let fields = Fields(body);
     let words = fields.get(refrain_pg_wire::back::field::MESSAGE).unwrap_or(b"");
     tag == back::ERROR_RESPONSE && fields.sqlstate() == b"57014" && words.starts_with(b"cancel")
+}
+
+/// Whether a message says that a statement was in the way of what a standby replays.
+fn is_in_the_way(tag: u8, body: &[u8]) -> bool {
+    tag == back::ERROR_RESPONSE
+        && Fields(body).sqlstate() == Fault::in_the_way().sqlstate.as_bytes()
+}
+
+/// Returns the body of the error of a statement that was cancelled.
+fn cancelled() -> Vec<u8> {
+    let Fault { sqlstate, message, .. } = Fault::cancelled();
+    let mut out = Vec::new();
+    let report = Report { severity: "ERROR", sqlstate, message: &message, hint: "" };
+    write::error(&mut out, &report);
+    out.split_off(HEADER_BYTES)
 }
 
 /// Returns a message without keys, process IDs, the position of errors and the versions of rows,

@@ -1,7 +1,4 @@
 //! The plan of a world: the numbers, options, times and rates of faults that a seed decides.
-//!
-//! Most rates are zero in most seeds: with all faults at once a run never gets far enough to find a
-//! bug that one fault alone would show ("swarm testing").
 
 use std::sync::Arc;
 
@@ -10,45 +7,12 @@ use refrain_pg::CacheBug;
 
 use crate::caching::Caching;
 use crate::feature::{FEATURES, Feature, index};
+use crate::lagging::StandbyReads;
 use crate::logins::{LoginPlan, Rule};
 use crate::plant::Plant;
+use crate::rates::Rates;
 use crate::rng::Rng;
 use crate::versions::Staleness;
-
-/// The rates of faults, per thousand chances.
-#[derive(Clone, Debug, Default)]
-pub struct Rates {
-    /// A connection to a client breaks when a piece arrives.
-    pub client_reset: u64,
-    /// A connection to a server breaks when a piece arrives.
-    pub server_reset: u64,
-    /// A client that acts leaves without Terminate.
-    pub abrupt: u64,
-    /// A client that waits sends a cancel request.
-    pub cancel: u64,
-    /// A cancel request has a wrong key.
-    pub wrong_key: u64,
-    /// A reader pauses after a piece has arrived.
-    pub stall: u64,
-    /// A connection to a server is refused.
-    pub refuse: u64,
-    /// A server refuses a login.
-    pub login_failure: u64,
-    /// A session of a server ends with FATAL when a query string comes.
-    pub shutdown: u64,
-    /// A server works on a message for long.
-    pub slow: u64,
-    /// A client sends a unit in two parts with a pause between.
-    pub halves: u64,
-    /// A core's output waits for a later turn.
-    pub lazy: u64,
-    /// The server restarts, at a moment of the operator.
-    pub restart: u64,
-    /// A session of the server falls silent, at a moment of the operator.
-    pub silence: u64,
-    /// The operator gives a command, at a moment of the operator.
-    pub command: u64,
-}
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
@@ -97,6 +61,8 @@ pub struct Plan {
     pub drains: bool,
     /// Number of hosts: of two, the primary is wanted.
     pub hosts: usize,
+    /// How reads run on standbys, if they do.
+    pub standbys: Option<StandbyReads>,
     /// Whether the option `max_waiting` is set.
     pub max_waiting: bool,
     /// Whether clients share servers.
@@ -116,6 +82,11 @@ pub struct Plan {
 
 /// Time after the end of faults in which all clients must finish, in microseconds.
 pub const PATIENCE: u64 = 60_000_000;
+
+/// Time between two ticks of an engine.
+const TICK: u64 = 100_000;
+/// Time in which an engine learns what a server has answered.
+const SLACK: u64 = 100_000;
 
 /// Features that keep clients from sharing: settings of their own, servers that they keep, and DDL,
 /// after which the engine asks about each statement again.
@@ -138,9 +109,15 @@ impl Plan {
         let mut of_hosts = rng.clone().fork(78);
         // Likewise for worlds in which no server is asked whether it is there.
         let mut of_checks = rng.clone().fork(79);
+        // Likewise for worlds whose reads run on the primary.
+        let mut of_reads = rng.clone().fork(80);
         let plan = Self::with_one_host(rng, plant);
-        let has_standby = plan.logins.is_none() && of_hosts.chance(250);
+        let due = plant.is_some_and(Plant::is_of_standbys);
+        let has_standby = plan.logins.is_none() && (of_hosts.chance(250) || due);
         let plan = if has_standby { plan.with_standby(&mut of_hosts) } else { plan };
+        let reads_there = plan.hosts > 1 && plan.mode == PoolMode::Transaction;
+        let reads_there = reads_there && (of_reads.chance(800) || due);
+        let plan = if reads_there { plan.with_reads_there(&mut of_reads, plant) } else { plan };
         let checks = of_checks.chance(200);
         if checks { plan.with_checks(&mut of_checks, plant) } else { plan }
     }
@@ -148,20 +125,16 @@ impl Plan {
     fn with_one_host(rng: &mut Rng, plant: Option<Plant>) -> Self {
         // A stream of its own, so that it changes no world without passwords.
         let mut of_logins = rng.clone().fork(77);
-        let shares = rng.chance(250);
-        // A bug of the cache shows where there is one.
-        let due = matches!(plant, Some(Plant::Cache(_)));
-        // A reply that is older than its stamp shows where none may be old.
-        let strict = matches!(plant, Some(Plant::Cache(CacheBug::LateStamp | CacheBug::OldFlight)));
-        let mode = mode(rng, shares || due);
+        let of_standbys = plant.is_some_and(Plant::is_of_standbys);
+        let shares = rng.chance(250) && !of_standbys;
+        let mode = mode(rng, shares || of_standbys || is_of_cache(plant));
         let pool_size = rng.range(1, if shares { 3 } else { 4 });
         let buffer_high = *rng.pick(&[8_192, 16_384, 262_144]);
         let max_waiting = rng.chance(100);
         // Those that share a server need a statement that it has: a server is to keep some.
         let statements = *rng.pick(if shares { &[4, 64, 64, 256] } else { &[1, 2, 4, 256] });
         let mut text = options(rng, mode, (pool_size, statements), buffer_high, max_waiting);
-        let caching = (mode == PoolMode::Transaction && (rng.chance(300) || due))
-            .then(|| Caching::new(rng, strict));
+        let caching = caching(rng, mode, plant);
         text.extend(caching.iter().map(|caching| caching.rule.as_str()));
         let patience = *rng.pick(&[1, 5, 50]);
         if shares {
@@ -216,6 +189,7 @@ impl Plan {
             pids: *rng.pick(&[1, 2, u32::MAX, u32::MAX]),
             max_waiting,
             hosts: 1,
+            standbys: None,
             check_delay: None,
             silence: 0,
         };
@@ -227,7 +201,47 @@ impl Plan {
         let plain = two_hosts(rng, &self.plain);
         let options = options_of(&plain, None, &Rule::Asks(Rule::FIRST));
         let rates = Rates { restart: rng.range(20, 200), ..self.rates };
-        Self { hosts: 2, plain, options, rates, ..self }
+        let plan = Self { hosts: 2, plain, options, rates, ..self };
+        if rng.chance(500) { plan.with_writers() } else { plan }
+    }
+
+    /// Returns a plan in which at least eight clients write and read rows most of the time.
+    fn with_writers(self) -> Self {
+        let mut weights = self.weights;
+        weights[index(Feature::Rows)] = 4 * weights.iter().sum::<u64>();
+        Self { weights, slots: self.slots.max(8), ..self }
+    }
+
+    /// Returns a plan whose reads run on standbys as well.
+    fn with_reads_there(self, rng: &mut Rng, plant: Option<Plant>) -> Self {
+        let standbys = StandbyReads::new(rng, self.cached.is_some());
+        let hosts = rng.index(2) + 2;
+        let names = if hosts > 2 { "a,b,c" } else { "a,b" };
+        let options = format!("host = \"{names}\"\n{}", standbys.options());
+        let plain = self.plain.replacen("host = \"a,b\"\n", &options, 1);
+        let mut weights = self.weights;
+        ALONE.iter().for_each(|feature| weights[index(*feature)] = 0);
+        weights[index(Feature::Reads)] = weights.iter().sum::<u64>() / 2;
+        weights[index(Feature::Rows)] = 4 * weights.iter().sum::<u64>();
+        if plant == Some(Plant::BlindStandbys) {
+            // Some of these texts are of no reads.
+            weights[index(Feature::Reads)] = 4 * weights[index(Feature::Rows)];
+        }
+        let options = options_of(&plain, None, &Rule::Asks(Rule::FIRST));
+        Self {
+            standbys: Some(standbys),
+            hosts,
+            plain,
+            options,
+            weights,
+            servers_max: 2 * self.servers_max,
+            units: self.units.max(rng.range(40, 250)),
+            slots: self.slots.max(4),
+            think: *rng.pick(&[200, 2_000, 10_000]),
+            calm: rng.range(500_000, 4_000_000),
+            rates: Rates { restart: rng.range(2, 40), ..self.rates },
+            ..self
+        }
     }
 
     /// Returns a plan in which idle servers are asked whether they are there, and some fall silent.
@@ -283,58 +297,34 @@ impl Plan {
         all.flat_map(|database| users.iter().map(move |user| own(database, user))).collect()
     }
 
+    /// Returns what reads may miss of what was acknowledged.
+    pub(crate) fn staleness(&self) -> Staleness {
+        let of_cache = self.cached.unwrap_or(Staleness::NONE);
+        self.standbys.as_ref().map_or(of_cache, |standbys| standbys.staleness(self.cached))
+    }
+
     /// Returns the number of requests that may be sent to a server behind a read.
     pub(crate) fn room_behind_a_read(&self) -> u64 {
         let pool = self.options.pool("d", "u0");
         pool.map_or(0, |pool| u64::from(pool.options.share_depth) - 1)
     }
 
+    /// Returns the time after which nobody may wait any more behind a message that takes so long,
+    /// if the message takes longer.
+    pub(crate) fn patience_behind(&self, takes: u64) -> Option<u64> {
+        let bound = self.patience + TICK + SLACK;
+        (self.shares && takes > bound).then_some(bound)
+    }
+
+    /// Whether a pool has one server.
+    pub(crate) fn has_one_server(&self) -> bool {
+        self.options.pool("d", "u0").is_some_and(|pool| pool.options.pool_size == 1)
+    }
+
     /// Whether clients wait for a server while none can be reached.
     pub(crate) fn waits_for_servers(&self) -> bool {
         let pool = self.options.pool("d", "u0");
         pool.is_some_and(|pool| pool.options.server_unavailable == Unavailable::Wait)
-    }
-}
-
-impl Rates {
-    /// Has most clients and servers live for long: those that share a server have to know its
-    /// statements.
-    fn spare_clients(self) -> Self {
-        Self {
-            client_reset: self.client_reset.min(1),
-            server_reset: self.server_reset.min(1),
-            shutdown: self.shutdown.min(1),
-            abrupt: self.abrupt.min(3),
-            ..self
-        }
-    }
-
-    /// Has clients cancel most requests: nothing else makes a read fail whose reply might be kept.
-    fn cancel_reads(self) -> Self {
-        Self { cancel: self.cancel.max(800), ..self }
-    }
-
-    fn new(rng: &mut Rng) -> Self {
-        let mut rate = |of_seeds: u64, most: u64| {
-            if rng.chance(of_seeds) { rng.range(1, most) } else { 0 }
-        };
-        Self {
-            client_reset: rate(200, 8),
-            server_reset: rate(150, 5),
-            abrupt: rate(300, 60),
-            cancel: rate(300, 300),
-            wrong_key: rate(300, 500),
-            stall: rate(300, 60),
-            refuse: rate(150, 300),
-            login_failure: rate(100, 200),
-            shutdown: rate(100, 20),
-            slow: rate(400, 300),
-            halves: rate(500, 400),
-            lazy: rate(500, 500),
-            restart: rate(80, 200),
-            silence: 0,
-            command: rate(200, 300),
-        }
     }
 }
 
@@ -380,6 +370,19 @@ fn mode(rng: &mut Rng, pools_transactions: bool) -> PoolMode {
 /// Draws the number of cores.
 fn cores(rng: &mut Rng, shares: bool) -> u16 {
     if shares && rng.chance(600) { 1 } else { u16::try_from(rng.range(1, 3)).unwrap_or(1) }
+}
+
+/// Whether a bug is one of the cache, which shows where there is one.
+fn is_of_cache(plant: Option<Plant>) -> bool {
+    matches!(plant, Some(Plant::Cache(_)))
+}
+
+/// Draws the rule of a world whose replies are kept, if they are.
+fn caching(rng: &mut Rng, mode: PoolMode, plant: Option<Plant>) -> Option<Caching> {
+    // A reply that is older than its stamp shows where none may be old.
+    let strict = matches!(plant, Some(Plant::Cache(CacheBug::LateStamp | CacheBug::OldFlight)));
+    let caches = mode == PoolMode::Transaction && (rng.chance(300) || is_of_cache(plant));
+    caches.then(|| Caching::new(rng, strict))
 }
 
 /// Draws how many units a client has at most. What is to be learned of statements takes time.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use refrain_pg::{CacheBug, UserBug};
+use refrain_pg::{CacheBug, StandbyBug, UserBug};
 use refrain_pg_wire::Header;
 use refrain_pg_wire::front::query_text;
 use refrain_pg_wire::tag::{back, front};
@@ -85,6 +85,13 @@ pub enum Plant {
     EndlessSilence,
     /// A standby is taken for a primary.
     HideStandby,
+    /// A host that was promoted is taken for a standby for a while.
+    LatePromotion,
+    /// Each statement whose text may be that of a read counts as a read, where reads run on
+    /// standbys.
+    BlindStandbys,
+    /// A bug in what is known of standbys.
+    Standbys(StandbyBug),
     /// A bug in the cache.
     Cache(CacheBug),
     /// A bug in what is known of users.
@@ -92,7 +99,7 @@ pub enum Plant {
 }
 
 /// All planted bugs, by name.
-pub const PLANTS: [(&str, Plant); 44] = [
+pub const PLANTS: [(&str, Plant); 51] = [
     ("misroute", Plant::Misroute),
     ("extra-parse-complete", Plant::ExtraParseComplete),
     ("drop-ready", Plant::DropReady),
@@ -126,6 +133,13 @@ pub const PLANTS: [(&str, Plant); 44] = [
     ("unasked", Plant::Unasked),
     ("endless-silence", Plant::EndlessSilence),
     ("hide-standby", Plant::HideStandby),
+    ("late-promotion", Plant::LatePromotion),
+    ("blind-standbys", Plant::BlindStandbys),
+    ("no-comparison", Plant::Standbys(StandbyBug::NoComparison)),
+    ("early-position", Plant::Standbys(StandbyBug::EarlyPosition)),
+    ("any-timeline", Plant::Standbys(StandbyBug::AnyTimeline)),
+    ("endless-lag", Plant::Standbys(StandbyBug::EndlessLag)),
+    ("position-of-another", Plant::Standbys(StandbyBug::OtherClient)),
     ("late-stamp", Plant::Cache(CacheBug::LateStamp)),
     ("old-flight", Plant::Cache(CacheBug::OldFlight)),
     ("endless-time", Plant::Cache(CacheBug::EndlessTime)),
@@ -143,6 +157,11 @@ impl Plant {
     /// Returns the bug with this name.
     pub fn named(name: &str) -> Option<Self> {
         PLANTS.iter().find(|(known, _)| *known == name).map(|(_, plant)| *plant)
+    }
+
+    /// Whether the bug shows where reads run on standbys.
+    pub(crate) fn is_of_standbys(self) -> bool {
+        matches!(self, Self::BlindStandbys | Self::Standbys(_))
     }
 
     /// Returns the rows of the servers.

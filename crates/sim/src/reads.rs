@@ -11,13 +11,7 @@ use refrain_pg_wire::tag::front;
 use crate::backend::Backend;
 use crate::frames::Frames;
 use crate::lang::{self, Statement};
-use crate::plan::Plan;
 use crate::plant::Plant;
-
-/// Time between two ticks of an engine.
-const TICK: u64 = 100_000;
-/// Time in which an engine learns what a server has answered.
-const SLACK: u64 = 100_000;
 
 /// Checks a message that a server begins to handle, unless a cancel request has hit it. `ran` has
 /// the tags with which statements have run that are no reads.
@@ -64,13 +58,6 @@ pub(crate) fn check_read(
         Some(run) => Err(format!("what {run} asked for ran twice, and is no read")),
         None => Ok(()),
     }
-}
-
-/// Returns the time after which nobody may wait any more behind a message that takes so long, if
-/// the message takes longer.
-pub(crate) fn patience(plan: &Plan, takes: u64) -> Option<u64> {
-    let bound = plan.patience + TICK + SLACK;
-    (plan.shares && takes > bound).then_some(bound)
 }
 
 /// Checks that no client waits behind a message on which a server has worked for long, by a look at

@@ -25,7 +25,7 @@ impl Script {
         match rng.below(100) {
             0..90 if self.alike => self.read_row(row, rng),
             0..80 => self.read_row(row, rng),
-            80..96 => self.write_row(row, rng),
+            80..96 if self.habits.writes => self.write_row(row, rng),
             _ if self.in_block && self.locked.is_none() => {
                 self.say.query(&format!("lock table {}", row.0));
                 self.locked = Some(Need::All(row.0));

@@ -9,6 +9,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// The position in the log where a world begins. Positions are never a multiple of eight here, as
+/// PostgreSQL's are: so no record stands right behind the header of a page, where the engine has to
+/// look twice.
+const LOG_BEGIN: u64 = 0x300_0104;
+/// Bytes of the record of a commit.
+const COMMIT_BYTES: u64 = 96;
+
 /// A row: its table and its key.
 pub type RowId = (String, String);
 
@@ -51,7 +58,10 @@ struct Inner {
     sight: Sight,
     /// Whether commits are lost: [`crate::plant::Plant::LostCommit`].
     forgets: bool,
-    committed: BTreeMap<RowId, Vec<u32>>,
+    /// The committed versions of each row, each with the end of its commit in the log.
+    committed: BTreeMap<RowId, Vec<(u64, u32)>>,
+    /// Bytes in the log beyond [`LOG_BEGIN`].
+    logged: u64,
     pending: BTreeMap<RowId, Pending>,
     /// The session that has locked a table against all others.
     locked: BTreeMap<String, usize>,
@@ -109,8 +119,8 @@ impl Rows {
         self.0.borrow_mut().locked.insert(table.to_owned(), session);
     }
 
-    /// Returns the version of a row that a session sees.
-    pub(crate) fn version(&self, session: usize, row: &RowId) -> u32 {
+    /// Returns the version of a row that a session sees, whose host has replayed the log so far.
+    pub(crate) fn version(&self, session: usize, replayed: u64, row: &RowId) -> u32 {
         let inner = &mut *self.0.borrow_mut();
         let pending = inner.pending.get(row);
         let sees = |it: &&Pending| it.session == session || inner.sight == Sight::Dirty;
@@ -118,12 +128,15 @@ impl Rows {
             return pending.version;
         }
         if inner.sight == Sight::Old {
-            let latest = |(row, all): (&RowId, &Vec<u32>)| Some((row.clone(), *all.last()?));
+            let latest =
+                |(row, all): (&RowId, &Vec<(u64, u32)>)| Some((row.clone(), all.last()?.1));
             let now = || inner.committed.iter().filter_map(latest).collect();
             let seen = inner.snapshots.entry(session).or_insert_with(now);
             return seen.get(row).copied().unwrap_or(0);
         }
-        inner.committed.get(row).and_then(|all| all.last()).copied().unwrap_or(0)
+        let shows = |(end, _): &&(u64, u32)| *end <= replayed;
+        let all = inner.committed.get(row).into_iter().flatten().rev();
+        all.into_iter().find(shows).map_or(0, |(_, version)| *version)
     }
 
     /// Commits a session's transaction.
@@ -131,10 +144,12 @@ impl Rows {
         let inner = &mut *self.0.borrow_mut();
         let own = inner.pending.iter().filter(|(_, pending)| pending.session == session);
         let own: BTreeSet<RowId> = own.map(|(row, _)| row.clone()).collect();
+        inner.logged += if own.is_empty() { 0 } else { COMMIT_BYTES };
+        let end = LOG_BEGIN + inner.logged;
         for row in own {
             let Some(pending) = inner.pending.remove(&row) else { continue };
             if !inner.forgets {
-                inner.committed.entry(row.clone()).or_default().push(pending.version);
+                inner.committed.entry(row.clone()).or_default().push((end, pending.version));
             }
             inner.news.push((row, pending.writer));
             inner.released = true;
@@ -149,6 +164,16 @@ impl Rows {
         inner.pending.retain(|_, pending| pending.session != session);
         inner.released |= inner.pending.len() < before;
         inner.unlock(session);
+    }
+
+    /// Returns the end of the log: all that is committed is in front of it.
+    pub(crate) fn log_end(&self) -> u64 {
+        LOG_BEGIN + self.0.borrow().logged
+    }
+
+    /// Writes records to the log that change no row.
+    pub(crate) fn log(&self, bytes: u64) {
+        self.0.borrow_mut().logged += bytes.next_multiple_of(8);
     }
 
     /// Returns whether a lock was given up since the last call.
@@ -176,7 +201,8 @@ impl Rows {
     /// Whether a version of a row is committed.
     pub(crate) fn is_committed(&self, row: &RowId, version: u32) -> bool {
         let inner = self.0.borrow();
-        version == 0 || inner.committed.get(row).is_some_and(|all| all.contains(&version))
+        let is_it = |(_, committed): &(u64, u32)| *committed == version;
+        version == 0 || inner.committed.get(row).is_some_and(|all| all.iter().any(is_it))
     }
 }
 
@@ -241,14 +267,32 @@ mod tests {
     fn a_version_shows_to_others_once_it_is_committed() {
         let rows = Rows::default();
         rows.write(1, row("k"), "c1-1");
-        assert_eq!((rows.version(1, &row("k")), rows.version(2, &row("k"))), (1, 0));
+        let version = |session| rows.version(session, u64::MAX, &row("k"));
+        assert_eq!((version(1), version(2)), (1, 0));
         assert!(rows.must_wait(2, &Need::Write(row("k"))));
         assert!(!rows.must_wait(2, &Need::Write(row("other"))));
         assert!(!rows.must_wait(2, &Need::Read(row("k"))));
         rows.commit(1);
-        assert_eq!(rows.version(2, &row("k")), 1);
+        assert_eq!(version(2), 1);
         assert!(rows.take_released() && !rows.must_wait(2, &Need::Write(row("k"))));
         assert_eq!(rows.take_news(), [(row("k"), "c1-1".to_owned())]);
+    }
+
+    #[test]
+    fn a_host_shows_what_it_has_replayed() {
+        let rows = Rows::default();
+        let before = rows.log_end();
+        rows.write(1, row("k"), "c1-1");
+        rows.commit(1);
+        rows.log(20);
+        let first = rows.log_end();
+        rows.write(1, row("k"), "c1-2");
+        rows.commit(1);
+        let shows = |replayed| rows.version(2, replayed, &row("k"));
+        assert_eq!([before, first - 1, first, rows.log_end() - 1].map(shows), [0, 1, 1, 1]);
+        assert_eq!(shows(rows.log_end()), 2);
+        rows.commit(1);
+        assert_eq!(shows(rows.log_end()), 2, "a transaction that writes nothing has no record");
     }
 
     #[test]
@@ -258,7 +302,7 @@ mod tests {
         rows.rollback(1);
         rows.write(2, row("k"), "c2-1");
         rows.commit(2);
-        assert_eq!(rows.version(1, &row("k")), 2);
+        assert_eq!(rows.version(1, u64::MAX, &row("k")), 2);
         assert!(!rows.is_committed(&row("k"), 1));
     }
 

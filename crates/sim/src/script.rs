@@ -30,6 +30,8 @@ pub struct Habits {
     /// Whether the client waits after each unit. The client may then cancel: in a COPY that a
     /// cancel may hit, a Sync sent ahead is ambiguous.
     pub patient: bool,
+    /// Whether the client writes rows, and does not read them alone.
+    pub writes: bool,
     /// Whether results may be longer than all buffers between server and client together.
     pub floods: bool,
 }

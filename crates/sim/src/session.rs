@@ -16,6 +16,7 @@ use refrain_pg_wire::write;
 
 use crate::directory::Directory;
 use crate::fault::Fault;
+use crate::hosts::Stand;
 use crate::lang::{self, Statement};
 use crate::rows::Rows;
 use crate::state::{REPORTED, State};
@@ -90,6 +91,8 @@ pub struct Session {
     /// The rows of the server, and the session's number among those of the server.
     pub(crate) rows: Rows,
     pub(crate) number: usize,
+    /// The state of the session's host now.
+    pub(crate) stand: Stand,
     /// The users of the server, and the database of the session.
     pub(crate) directory: Directory,
     pub(crate) database: String,
@@ -180,6 +183,14 @@ impl Session {
     /// Sets whether the session ignores all messages up to Sync.
     pub(crate) fn skip(&mut self, skips: bool) {
         self.skipping = skips;
+    }
+
+    /// Checks that a standby may run a statement.
+    pub(crate) fn check_stand(&self, statement: &Statement) -> Result<(), Fault> {
+        if !(self.stand.is_standby && statement.changes()) {
+            return Ok(());
+        }
+        Err(Fault::new("25006", "cannot execute a command that writes in a read-only transaction"))
     }
 
     /// Handles a Parse although the transaction has failed.

@@ -11,7 +11,12 @@ impl Session {
     /// Whether another session has a lock that this message needs. A Bind waits too: it checks the
     /// statement's plan, and locks its tables.
     pub(crate) fn must_wait(&self, tag: u8, body: &[u8]) -> bool {
-        let busy = self.skipping || self.copying.is_some() || self.has_failed() || self.ended;
+        // A standby's readers do not wait for the primary's writers.
+        let busy = self.stand.is_standby
+            || self.skipping
+            || self.copying.is_some()
+            || self.has_failed()
+            || self.ended;
         !busy && self.needs(tag, body).iter().any(|need| self.rows.must_wait(self.number, need))
     }
 

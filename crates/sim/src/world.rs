@@ -78,6 +78,10 @@ pub(crate) enum Happening {
     Silent(LinkId),
     /// A host is promoted, unless another one has become the primary.
     Promote(usize),
+    /// A standby replays some of the log.
+    Replay(usize),
+    /// Clients have to be served that wait since this promotion.
+    Served(u64),
     /// The operator acts.
     Supervisor,
     /// A core gives clients to another.
@@ -121,6 +125,10 @@ pub struct Sharing {
     pub hits: u64,
     /// Replies that writes have overtaken before they came.
     pub overtaken: u64,
+    /// Reads that were sent to standbys.
+    pub away: u64,
+    /// Reads that were sent to standbys, and ran on the primary afterwards.
+    pub returned: u64,
 }
 
 impl Sharing {
@@ -131,6 +139,8 @@ impl Sharing {
         self.moved += other.moved;
         self.hits += other.hits;
         self.overtaken += other.overtaken;
+        self.away += other.away;
+        self.returned += other.returned;
     }
 }
 
@@ -169,6 +179,9 @@ pub struct World {
     pub(crate) hosts: Hosts,
     /// Number of hosts that were promoted.
     pub(crate) promotions: u64,
+    /// When a host was last promoted, and when a primary last got a message of a client.
+    pub(crate) promoted: u64,
+    pub(crate) served: u64,
     /// Whether faults have stopped.
     pub(crate) is_calm: bool,
     pub(crate) violation: Option<String>,
@@ -189,6 +202,7 @@ impl World {
         match plant {
             Some(Plant::Cache(bug)) => shared.protocol.plant_in_results(bug),
             Some(Plant::Users(bug)) => shared.protocol.plant_in_users(bug),
+            Some(Plant::Standbys(bug)) => shared.protocol.plant_in_standbys(bug),
             _ => {}
         }
         let workers = (0..plan.cores)
@@ -224,6 +238,8 @@ impl World {
             sharing: Sharing::default(),
             hosts: Hosts::default(),
             promotions: 0,
+            promoted: 0,
+            served: 0,
             is_calm: false,
             violation: None,
             trace: Trace::new(traced),
@@ -238,6 +254,9 @@ impl World {
         world.later(2_000, Happening::Supervisor);
         if world.workers.len() > 1 {
             world.later(2_000, Happening::Balance);
+        }
+        if world.plan.standbys.is_some() {
+            (0..world.plan.hosts).for_each(|host| world.later(0, Happening::Replay(host)));
         }
         world
     }
@@ -311,5 +330,55 @@ impl World {
         }
         self.planted = true;
         true
+    }
+}
+
+impl World {
+    /// Has a server work, after a while.
+    pub(crate) fn appoint(&mut self, number: usize, delay: u64) {
+        let backend = &mut self.backends[number];
+        backend.waits = true;
+        backend.number += 1;
+        let appointment = backend.number;
+        self.later(delay, Happening::Work(number, appointment));
+    }
+
+    /// Plans a look at a server that works on a message for so long that nobody may wait behind it.
+    pub(crate) fn watch_patience(&mut self, number: usize, takes: u64) {
+        if let Some(bound) = self.plan.patience_behind(takes) {
+            let appointment = self.backends[number].number;
+            self.later(bound, Happening::Patience(number, appointment));
+        }
+    }
+
+    /// Has a server wait for the lock of another session.
+    pub(crate) fn wait_for_lock(&mut self, number: usize, tag: u8, body: Vec<u8>) {
+        self.trace
+            .line(self.now, "server", format_args!("{number}"), || "waits for a lock".to_owned());
+        let backend = &mut self.backends[number];
+        backend.current = Some((tag, body, false));
+        backend.waits = true;
+        backend.waits_for_lock = true;
+        backend.number += 1;
+        self.watch_patience(number, u64::MAX);
+    }
+
+    /// Lets the servers look that wait for locks, if a lock was given up.
+    pub(crate) fn look_at_locks(&mut self) {
+        if !self.rows.take_released() {
+            return;
+        }
+        for number in 0..self.backends.len() {
+            if std::mem::take(&mut self.backends[number].waits_for_lock) {
+                let delay = self.rng.below(20);
+                self.appoint(number, delay);
+            }
+        }
+    }
+
+    /// Rolls back what a session has not committed that has ended.
+    pub(crate) fn give_locks_up(&mut self, number: usize) {
+        self.rows.rollback(self.backends[number].session.number);
+        self.look_at_locks();
     }
 }

@@ -1,6 +1,6 @@
 //! A short run of seeds must find no violation, and the checkers must find every planted bug.
 
-use refrain_pg::{CacheBug, UserBug};
+use refrain_pg::{CacheBug, StandbyBug, UserBug};
 use refrain_sim::lookups::Tally;
 use refrain_sim::panics::quiet_panics;
 use refrain_sim::plant::{PLANTS, Plant};
@@ -24,13 +24,13 @@ fn seeds_find_nothing() {
         promotions += report.promotions;
     }
     // What no world does, no checker can judge.
-    let Sharing { shared, resent, moved, hits, overtaken } = sharing;
+    let Sharing { shared, resent, moved, hits, overtaken, away, returned } = sharing;
     assert!(shared > 5_000 && resent > 50 && moved > 50, "{sharing:?}");
     assert!(hits > 2_000 && overtaken > 300, "{sharing:?}");
     let Tally { let_in, refused, unavailable, late, lookups } = logins;
     assert!(let_in > 1_000 && refused > 500 && lookups > 500, "{logins:?}");
     assert!(unavailable > 50 && late > 50, "{logins:?}");
-    assert!(promotions > 20, "{promotions}");
+    assert!(promotions > 20 && away > 500 && returned > 30, "{promotions} {sharing:?}");
 }
 
 /// Returns the first seed that finds a planted bug, with the violation. A seed that has the same
@@ -73,6 +73,24 @@ fn the_checker_of_turns_finds_a_client_that_came_last_and_is_served_first() {
 #[test]
 fn the_checker_of_hosts_finds_a_standby_that_is_taken_for_a_primary() {
     assert_found_by(Plant::HideStandby, "hosts: ");
+}
+
+#[test]
+fn a_host_that_was_promoted_and_is_not_found_is_found() {
+    assert_found_by(Plant::LatePromotion, "failover: ");
+}
+
+#[test]
+fn the_checker_of_hosts_finds_a_write_that_is_sent_to_a_standby() {
+    assert_found_by(Plant::BlindStandbys, "hosts: ");
+}
+
+#[test]
+fn bugs_in_what_is_known_of_standbys_are_found() {
+    let bugs = [StandbyBug::NoComparison, StandbyBug::EarlyPosition, StandbyBug::AnyTimeline];
+    for bug in [&bugs[..], &[StandbyBug::EndlessLag, StandbyBug::OtherClient]].concat() {
+        assert_found_by(Plant::Standbys(bug), "versions: ");
+    }
 }
 
 #[test]

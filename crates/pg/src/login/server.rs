@@ -82,9 +82,8 @@ impl LoginToServer<'_, '_> {
             runs: LoginQuery::None,
             state: None,
         };
-        // Known before the session begins.
-        let replayed = pool.shared.protocol.place().defaults.replayed(&**server.host());
-        server.session.replayed.opens(replayed);
+        let begins = pool.shared.protocol.place().defaults.begin();
+        server.session.replayed.begin(begins);
         server.begin_login(logging_in);
     }
 

@@ -50,11 +50,16 @@ impl Link<'_> {
         }
     }
 
-    /// Returns the end of what is queued to the client, if what comes behind it is to be kept.
+    /// Returns the end of what is queued to the client, if what comes behind it is to be kept, or
+    /// may have to be taken back.
     #[inline]
     pub(crate) fn kept_from(&mut self) -> Option<usize> {
         let keeps = self.client.session.results.is_awaited();
-        keeps.then(|| self.pipe.ports.out(self.client.conn()).len())
+        keeps.then(|| {
+            let queued = self.pipe.ports.out(self.client.conn()).len();
+            self.client.session.results.begin_bytes(queued);
+            queued
+        })
     }
 
     /// Makes the changes by requests up to and including `seq` final.

@@ -3,12 +3,14 @@
 //!
 //! A standby that is not known to have what a read needs is asked in the same write. If it is too
 //! late, or cannot say, nobody gets what it replies to the read, and the read runs on the primary.
-//! So does a read that a standby refuses before it has answered anything of it: the server may be a
-//! standby no more, or its sessions cannot do what the client's settings ask for.
+//! So does a read that a standby refuses before the client has been sent anything of its reply: the
+//! server may be a standby no more, its sessions cannot do what the client's settings ask for, or
+//! the read was in the way of what the standby replays.
 
 use std::time::Duration;
 
 use refrain_pg_wire::back::Fields;
+use refrain_pg_wire::tag::{back, front};
 use refrain_pg_wire::write;
 use refrain_pool::Now;
 use refrain_pool::server::HostFinding;
@@ -16,6 +18,7 @@ use refrain_pool::server::HostFinding;
 use crate::pipeline::outstanding::{Purpose, ReplyAction, RequestKind};
 use crate::pipeline::purposes::OwnError;
 use crate::relay::link::Link;
+use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::standbys::position::{OF_STANDBY, Position};
@@ -42,8 +45,10 @@ pub(crate) fn replayed_row(
     session: &ClientSession,
     row: &[u8],
 ) -> Result<(), Halt> {
-    let (now, position) = (pipe.now, Position::of_standby(row));
+    let now = pipe.now;
     let place = pipe.pool().shared.protocol.place().clone();
+    let answer = Position::of_standby(row);
+    let position = answer.map(|(position, _)| place.progress.heard(position));
     let lag = position.and_then(|position| place.progress.lag(&position, now));
     pipe.server.note_lag(lag);
     pipe.server.session.replayed.learn(position);
@@ -51,11 +56,13 @@ pub(crate) fn replayed_row(
         pipe.find_host(HostFinding::Doubtful);
     }
     let away = session.away.as_ref().and_then(|away| Some((away.needs?, away.written.as_of.1)));
-    if let Some((needs, schema_changes)) = away
+    if let Some(((needs, schema_changes), (_, started))) = away.zip(answer)
         && pipe.server.session.replayed.has(&needs)
     {
-        place.defaults.replays(&**pipe.server.host(), schema_changes);
-        if pipe.server.session.replayed.proves(place.defaults.changed()) {
+        let replayed = &mut pipe.server.session.replayed;
+        let defaults = place.defaults.replays(started, schema_changes, replayed.begun());
+        if let Some(defaults) = defaults {
+            replayed.has_defaults(defaults);
             return Ok(());
         }
         // The session may have begun before the standby had replayed the change. The next one
@@ -69,14 +76,15 @@ pub(crate) fn replayed_row(
 /// read run elsewhere. If so, the client does not get the error.
 #[cold]
 pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<bool, Halt> {
-    let Link { pipe, client } = link;
-    let front = pipe.server.session.outstanding.front().map(|entry| entry.action);
+    let front = link.pipe.server.session.outstanding.front().map(|entry| entry.action);
     // Without the answer nothing is proven of what comes behind it.
     let asked = front == Some(ReplyAction::Skip(Purpose::Replayed));
-    let may = fields.sqlstate() != CANCELLED && client.may_go_elsewhere(pipe.server);
-    if !asked && !may {
+    let cancelled = fields.sqlstate() == CANCELLED;
+    let may = || !cancelled && link.client.may_go_elsewhere(link.pipe.server);
+    if !(asked || may() || !cancelled && take_back(link)) {
         return Ok(false);
     }
+    let Link { pipe, client } = link;
     if asked {
         pipe.note_unsaid(fields);
     }
@@ -98,6 +106,46 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
         leaves(pipe);
     }
     Ok(true)
+}
+
+/// Takes back what is queued to a client of a standby's reply to its read, if none of that has been
+/// sent: so the read can run elsewhere. PostgreSQL sends what comes in front of an error together
+/// with the error, if that is short. True if the client has got nothing. The reply to a Parse
+/// stays, if the Parse is not sent again.
+#[cold]
+pub(crate) fn take_back(link: &mut Link<'_>) -> bool {
+    let Link { pipe, client } = link;
+    let Some(from) = client.session.results.unsent() else { return false };
+    if !client.may_ask_again(pipe.server) {
+        return false;
+    }
+    let parses = client.request().and_then(<[u8]>::first) == Some(&front::PARSE);
+    let out = pipe.ports.out(client.conn());
+    let Some(stays) = out.get(from..).and_then(|reply| answered_parse(reply, parses)) else {
+        return false;
+    };
+    out.truncate(from + stays);
+    true
+}
+
+/// Returns the bytes of a reply that answer a Parse, unless the request still `parses`. `None` if
+/// the reply has something that came on its own, such as a notice: the client gets that once.
+fn answered_parse(reply: &[u8], parses: bool) -> Option<usize> {
+    let (mut at, mut stays) = (0, 0);
+    while at < reply.len() {
+        let message = Message::read(&reply[at..]).ok()?.filter(|message| message.complete)?;
+        at += message.bytes.len();
+        match message.header.tag {
+            back::PARSE_COMPLETE if !parses => stays = at,
+            back::PARSE_COMPLETE
+            | back::BIND_COMPLETE
+            | back::ROW_DESCRIPTION
+            | back::NO_DATA
+            | back::DATA_ROW => {}
+            _ => return None,
+        }
+    }
+    Some(stays)
 }
 
 /// Whether a client's read is to run elsewhere since its statement returns other columns on this

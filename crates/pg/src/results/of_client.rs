@@ -92,6 +92,13 @@ enum Awaited {
     Kept(Filling, KeptRequest),
     /// It is not, but the time that it takes counts.
     Watched(Watched),
+    /// A standby gives it. What has not been sent of it can be taken back.
+    Away {
+        /// The end of what was queued to the client before the server's last bytes.
+        from: usize,
+        /// Whether the client may have been sent some of it.
+        is_sent: bool,
+    },
 }
 
 /// A client's part in the cache.
@@ -238,12 +245,51 @@ impl ClientResults {
         self.awaited = Some(Box::new(Awaited::Watched(watched)));
     }
 
+    /// Notes that a standby gives the reply to the client's request.
+    pub(crate) fn go_away(&mut self) {
+        self.awaited = Some(Box::new(Awaited::Away { from: 0, is_sent: false }));
+    }
+
+    /// Notes that bytes of a server are handled, and that so much is queued to the client before.
+    pub(crate) fn begin_bytes(&mut self, queued: usize) {
+        if let Some(Awaited::Away { from, .. }) = self.awaited.as_deref_mut() {
+            *from = queued;
+        }
+    }
+
+    /// Notes that bytes of a server have been handled, and that so much is queued to the client
+    /// now. True if they were of a standby's reply.
+    pub(crate) fn end_bytes(&mut self, queued: usize, is_over: bool) -> bool {
+        let Some(Awaited::Away { from, is_sent }) = self.awaited.as_deref_mut() else {
+            return false;
+        };
+        *is_sent |= queued > *from;
+        if is_over {
+            self.awaited = None;
+        }
+        true
+    }
+
+    /// Notes that no standby gives the reply any more.
+    pub(crate) fn come_back(&mut self) {
+        self.awaited.take_if(|awaited| matches!(**awaited, Awaited::Away { .. }));
+    }
+
+    /// Returns the place in what is queued to the client where a standby's reply begins of which
+    /// nothing has been sent.
+    pub(crate) fn unsent(&self) -> Option<usize> {
+        match self.awaited.as_deref()? {
+            Awaited::Away { from, is_sent: false } => Some(*from),
+            _ => None,
+        }
+    }
+
     /// Returns the request whose time counts, once its reply is there.
     pub(crate) fn take_watched(&mut self) -> Option<Watched> {
         let watched = |awaited: &mut Box<Awaited>| matches!(**awaited, Awaited::Watched(_));
         match *self.awaited.take_if(watched)? {
             Awaited::Watched(watched) => Some(watched),
-            Awaited::Kept(..) => None,
+            Awaited::Kept(..) | Awaited::Away { .. } => None,
         }
     }
 
@@ -252,7 +298,7 @@ impl ClientResults {
     pub(crate) fn text(&self) -> Option<&Rc<CachedStatement>> {
         match self.awaited.as_deref()? {
             Awaited::Kept(_, request) => request.text.as_ref(),
-            Awaited::Watched(_) => None,
+            Awaited::Watched(_) | Awaited::Away { .. } => None,
         }
     }
 
@@ -262,7 +308,7 @@ impl ClientResults {
     pub(crate) fn take_scan(&mut self) -> Option<Scan> {
         match self.awaited.as_deref_mut()? {
             Awaited::Kept(_, request) => request.scan.take(),
-            Awaited::Watched(_) => None,
+            Awaited::Watched(_) | Awaited::Away { .. } => None,
         }
     }
 

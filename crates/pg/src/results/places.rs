@@ -19,6 +19,7 @@ use crate::ground::schema::Schema;
 use crate::reads::hidden::Hidden;
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
+use crate::standbys::bug::StandbyBug;
 use crate::standbys::defaults::StandbyDefaults;
 use crate::standbys::progress::PrimaryProgress;
 use crate::statements::relations::Table;
@@ -69,6 +70,8 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct All {
     known: HashMap<String, Weak<Place>>,
+    /// The bug that is planted in what is known of standbys.
+    bug: Option<StandbyBug>,
     /// The places that have said which database they are.
     same: HashMap<DatabaseIdentity, Vec<Weak<Place>>>,
 }
@@ -88,10 +91,16 @@ impl Places {
         let (hidden, progress, defaults, known) = Default::default();
         let places = self.clone();
         let place = Place { topics, schema, hidden, progress, defaults, places, known };
+        all.bug.iter().for_each(|bug| place.progress.plant(*bug));
         let place = Arc::new(place);
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
         place
+    }
+
+    /// Plants a bug in what is known of standbys, for the simulator.
+    pub(crate) fn plant(&self, bug: StandbyBug) {
+        self.all().bug = Some(bug);
     }
 
     /// Returns the places of a cluster; all of them if it is not known which one that is.

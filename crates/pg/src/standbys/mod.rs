@@ -1,5 +1,6 @@
 //! Standbys: what makes it certain that a standby has all that a client has written.
 
+pub(crate) mod bug;
 pub(crate) mod position;
 pub(crate) mod defaults;
 mod patience;

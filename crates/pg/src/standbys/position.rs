@@ -26,10 +26,13 @@ pub(crate) const OF_PRIMARY: &[u8] = b"SELECT p.lsn, pg_catalog.pg_walfile_name(
     ELSE pg_catalog.pg_current_wal_insert_lsn() END OFFSET 0) p(lsn), \
     pg_catalog.pg_control_system() s";
 
-/// The question to a standby: what it has replayed, the timeline, and the cluster.
+/// The question to a standby: what it has replayed, the timeline, the cluster, and when it was
+/// started, in microseconds: so standbys of one name are told apart.
 pub(crate) const OF_STANDBY: &[u8] = b"SELECT CASE WHEN pg_catalog.pg_is_in_recovery() \
     THEN pg_catalog.pg_last_wal_replay_lsn() END, \
-    GREATEST(c.timeline_id, r.min_recovery_end_timeline), s.system_identifier \
+    GREATEST(c.timeline_id, r.min_recovery_end_timeline), s.system_identifier, \
+    (pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()) \
+    OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8 \
     FROM pg_catalog.pg_control_checkpoint() c, pg_catalog.pg_control_recovery() r, \
     pg_catalog.pg_control_system() s";
 
@@ -61,13 +64,15 @@ impl Position {
         Some(Self { history, lsn: end_of_last(lsn, segment, page) })
     }
 
-    /// Reads a standby's answer. `None` if the server is none, or the answer cannot be read.
-    pub(crate) fn of_standby(row: &[u8]) -> Option<Self> {
+    /// Reads a standby's answer: its position, and when it was started, in microseconds. `None` if
+    /// the server is none, or the answer cannot be read.
+    pub(crate) fn of_standby(row: &[u8]) -> Option<(Self, u64)> {
         let mut columns = read::columns(row).map(Option::unwrap_or_default);
         let lsn = lsn(columns.next()?)?;
         let timeline = u32::try_from(number(columns.next()?)?).ok()?;
         let cluster = number(columns.next()?)?;
-        Some(Self { history: History { cluster, timeline }, lsn })
+        let started = number(columns.next()?)?;
+        Some((Self { history: History { cluster, timeline }, lsn }, started))
     }
 
     /// Whether all in front of `wanted` is in front of this position.
@@ -140,8 +145,9 @@ pub(crate) mod tests {
 
     #[test]
     fn positions_of_one_history_alone_are_compared() {
-        let row = row(&[Some("0/3000AF8"), Some("2"), Some("7")]);
-        let standby = Position::of_standby(&row).unwrap();
+        let row = row(&[Some("0/3000AF8"), Some("2"), Some("7"), Some("1790000000123456")]);
+        let (standby, started) = Position::of_standby(&row).unwrap();
+        assert_eq!(started, 1_790_000_000_123_456);
         assert_eq!(standby, position(2, 0x0300_0af8));
         assert!(standby.has(&position(2, 0x0300_0af8)) && !standby.has(&position(2, 0x0300_0af9)));
         assert!(!standby.has(&position(1, 5)) && !standby.has(&position(3, 5)));

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use refrain_pool::Now;
 
+use crate::standbys::bug::StandbyBug;
 use crate::standbys::patience::{PATIENCE_US, pause_after};
 use crate::standbys::position::{History, Position};
 
@@ -47,6 +48,9 @@ struct KnownProgress {
     history: Option<History>,
     /// The answers, the oldest first.
     answers: VecDeque<PrimaryAnswer>,
+    /// The bug that is planted, and the first client's writes, for one of them.
+    bug: Option<StandbyBug>,
+    of_first: Option<Written>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,21 +103,29 @@ impl PrimaryProgress {
         now: Now,
         max_lag: Duration,
     ) -> (Needs, bool) {
-        let known = self.known();
+        let mut known = self.known();
+        let bug = known.bug;
+        if bug == Some(StandbyBug::OtherClient) {
+            *written = *known.of_first.get_or_insert(*written);
+        }
         let Some(history) = known.history else { return (Needs::Answer, true) };
         if written.position.is_some_and(|position| position.history != history) {
             // Another primary: all that it has of the client's is in front of what it says next.
             *written = self.written(written.as_of);
         }
-        let behind = |answer: &&PrimaryAnswer| answer.mark > written.mark;
+        let early = bug == Some(StandbyBug::EarlyPosition);
+        let behind = |answer: &&PrimaryAnswer| answer.mark > written.mark || early;
         let answer = known.answers.iter().find(behind);
         let found = answer.map(|answer| Position { history, lsn: answer.lsn });
         written.position = written.position.or(found);
         let is_young = |answer: &&PrimaryAnswer| answer.asked.after(max_lag) > now;
-        let young = known.answers.iter().find(is_young);
+        let mut young = known.answers.iter().find(is_young).map(|answer| answer.lsn);
+        if bug == Some(StandbyBug::EndlessLag) {
+            young = Some(0);
+        }
         let Some((own, young)) = written.position.zip(young) else { return (Needs::Answer, true) };
         let asks = known.answers.back().is_some_and(|last| last.asked.after(max_lag / ANEW) <= now);
-        (Needs::Position(Position { history, lsn: own.lsn.max(young.lsn) }), asks)
+        (Needs::Position(Position { history, lsn: own.lsn.max(young) }), asks)
     }
 
     /// Whether the primary may be asked now.
@@ -150,6 +162,22 @@ impl PrimaryProgress {
         }
         let PrimaryQuestion { mark, asked, .. } = *question;
         known.add(PrimaryAnswer { mark, asked, lsn }, max_lag);
+    }
+
+    /// Plants a bug, for the simulator.
+    pub(crate) fn plant(&self, bug: StandbyBug) {
+        self.known().bug = Some(bug);
+    }
+
+    /// Returns a standby's answer as it counts: as it is, without a bug.
+    pub(crate) fn heard(&self, answer: Position) -> Position {
+        let known = self.known();
+        let history = known.history.unwrap_or(answer.history);
+        match known.bug {
+            Some(StandbyBug::NoComparison) => Position { history, lsn: u64::MAX },
+            Some(StandbyBug::AnyTimeline) => Position { history, ..answer },
+            _ => answer,
+        }
     }
 
     /// Returns by how much a standby is behind that has replayed so far, at most, in microseconds.

@@ -21,17 +21,26 @@ pub(crate) struct Replayed {
     unsaid: u32,
     /// The pool of the client whose read runs there, or has run there last.
     home: Option<PoolId>,
-    /// Whether it had what a read needed, once.
-    is_proven: bool,
-    /// The count of schema changes that its host had replayed for certain when the session began:
-    /// so the session's defaults are behind these.
-    since: u64,
+    /// The moment at which the session began ([`crate::standbys::defaults`]).
+    begun: u64,
+    /// The count of schema changes up to which the session has all defaults.
+    defaults: u64,
 }
 
 impl Replayed {
-    /// Begins with a session at a host that has replayed so many schema changes for certain.
-    pub(crate) fn opens(&mut self, schema_changes: u64) {
-        self.since = schema_changes;
+    /// Begins with a session that begins at this moment.
+    pub(crate) fn begin(&mut self, begun: u64) {
+        self.begun = begun;
+    }
+
+    /// Returns the moment at which the session began.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Notes up to which count of schema changes the session has all defaults.
+    pub(crate) fn has_defaults(&mut self, schema_changes: u64) {
+        self.defaults = schema_changes;
     }
 
     /// Notes that the server gets a read of a client of another pool.
@@ -56,20 +65,9 @@ impl Replayed {
         self.position.is_some_and(|position| position.has(needs))
     }
 
-    /// Notes that a read may run there. Returns whether the session's defaults are behind the
-    /// change that was the last of so many schema changes.
-    pub(crate) fn proves(&mut self, defaults: u64) -> bool {
-        self.is_proven = true;
-        self.since >= defaults
-    }
-
     /// Notes that the standby was too late for a read.
     pub(crate) fn was_late(&mut self, now: Now) {
         self.rests_until = Now(now.0 + REST_US);
-        if !self.is_proven {
-            // Whatever its host has replayed: this may be another standby.
-            self.since = 0;
-        }
     }
 
     /// Notes that a question has failed.
@@ -82,7 +80,7 @@ impl Replayed {
     /// last change of `defaults`, 1 if it is to be asked in front of the read.
     pub(crate) fn rates(&self, needs: &Position, defaults: u64, now: Now) -> Option<u8> {
         match self.has(needs) {
-            true => Some(u8::from(self.since < defaults)),
+            true => Some(u8::from(self.defaults < defaults)),
             false => (self.rests_until <= now).then_some(1),
         }
     }
@@ -112,16 +110,9 @@ mod tests {
     #[test]
     fn a_session_counts_that_began_behind_a_change_of_defaults() {
         let (mut replayed, needs) = (Replayed::default(), position(1, 50));
-        replayed.opens(4);
+        replayed.has_defaults(4);
         replayed.learn(Some(needs));
         assert_eq!(replayed.rates(&needs, 4, Now(1)), Some(0));
         assert_eq!(replayed.rates(&needs, 5, Now(1)), Some(1), "it began before");
-        let mut late = Replayed::default();
-        late.opens(4);
-        late.was_late(Now(1));
-        assert!(!late.proves(4), "it may be another standby of the name");
-        assert!(replayed.proves(4) && !replayed.proves(5));
-        replayed.was_late(Now(1));
-        assert!(replayed.proves(4), "it was proven before it was late");
     }
 }

@@ -21,6 +21,7 @@ use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::topics::DatabaseTopics;
 use crate::settings::interned::Environments;
+use crate::standbys::bug::StandbyBug;
 use crate::state::hba_uses::HbaUses;
 use crate::state::peer_keys::PeerKeys;
 use crate::state::pool_shared::PoolSharedPart;
@@ -170,6 +171,11 @@ impl SharedPart {
     /// Plants a bug in the cache, for the simulator.
     pub fn plant_in_results(&self, bug: CacheBug) {
         self.results.cache.plant(bug);
+    }
+
+    /// Plants a bug in what is known of standbys, for the simulator.
+    pub fn plant_in_standbys(&self, bug: StandbyBug) {
+        self.places.plant(bug);
     }
 
     /// Plants a bug in what is known of users, for the simulator.

@@ -235,10 +235,16 @@ impl Asking<'_> {
     }
 
     /// Keeps what a client has got of a reply that is to be kept: all of its output behind `from`.
-    /// Returns the clients that wait for the reply.
+    /// Returns the clients that wait for the reply. Of a standby's reply, notes what the client has
+    /// got.
     #[cold]
     pub(crate) fn keep_reply(&mut self, from: usize, ready: bool) -> Vec<Waiter> {
         let (now, client) = (self.now, &mut *self.client);
+        let (queued, is_over) =
+            (self.ports.out(client.conn()).len(), client.session.read.is_none());
+        if client.session.results.end_bytes(queued, is_over) {
+            return Vec::new();
+        }
         if ready && let Some(watched) = client.session.results.take_watched() {
             let pool = self.core_state.pool_in_use(client.pool());
             pool.protocol.repeats.add(watched, now);

@@ -330,6 +330,7 @@ impl Protocol for Pg {
 
     fn take_request_back(session: &mut ClientSession) {
         session.read = None;
+        session.results.come_back();
         // The numbers of requests count for one server.
         session.statements.settle(Seq::MAX);
     }

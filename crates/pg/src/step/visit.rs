@@ -183,6 +183,7 @@ fn send(
     let is_sent = used == input.len() && stop == Stop::More && owes;
     let statement = read.statement.id;
     link.client.session.begin_read(read);
+    link.client.session.results.go_away();
     link.pipe.pool().counters.protocol.standby_reads += u64::from(is_sent);
     step.step.sharing().await_turn(conn, input);
     let link = step.linked(conn, server);

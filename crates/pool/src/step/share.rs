@@ -292,12 +292,14 @@ impl<P: Protocol> Client<P> {
     /// one, the client has sent nothing behind it and has got no reply to it, no other server has
     /// got it, and nobody wants it cancelled.
     pub fn may_go_elsewhere(&self, server: &Server<P>) -> bool {
+        self.may_ask_again(server) && P::is_unanswered(&self.session, &server.session)
+    }
+
+    /// Whether the request of a client that holds a server can run on another server, if the client
+    /// is to get no reply to it from this one.
+    pub fn may_ask_again(&self, server: &Server<P>) -> bool {
         let alone = server.line.is_open() || self.waiting_for == WaitingFor::Turn;
-        self.read.is_some()
-            && alone
-            && !self.resent
-            && server.cancels == 0
-            && P::is_unanswered(&self.session, &server.session)
+        self.read.is_some() && alone && !self.resent && server.cancels == 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::step::answer::{READ, Scene, WAYS, Way};
 use crate::step::side::{canceled, cancels};
-use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed};
+use crate::step::visit::{PAUSE, Trip, asked, primary_says, replayed, replayed_by};
 use crate::talk::*;
 
 /// Has alice write and read, and the standby get the question and the read.
@@ -75,12 +75,47 @@ fn a_read_that_a_standby_refuses_runs_on_the_primary() {
     }
 }
 
+/// Has alice read from the standby, and returns what that says of the read before it meets a
+/// conflict.
+fn begins(trip: &Trip) -> Vec<Line> {
+    let way = trip.scene.way;
+    trip.scene.alice.sends(way.request("2"));
+    let parses = trip.standby.forgets() == way.sent("2");
+    let begun = way.begun("two");
+    if way == Way::Unnamed && !parses { begun[1..].to_vec() } else { begun }
+}
+
 #[test]
-fn an_error_behind_the_first_reply_is_the_client_s() {
+fn an_error_behind_what_the_client_has_got_is_the_client_s() {
+    for way in WAYS {
+        let trip = Trip::begun(way);
+        let begun = begins(&trip);
+        trip.standby.answers(begun);
+        trip.scene.alice.forgets();
+        let ending = [error("40001", "conflict with recovery"), ready()];
+        trip.standby.answers(ending.clone());
+        trip.scene.alice.gets(ending);
+        trip.scene.server.gets_nothing();
+    }
+}
+
+#[test]
+fn a_reply_that_was_not_sent_is_taken_back_with_its_error() {
+    let errors = [error("40001", "conflict with recovery"), fatal("40001", "conflict")];
+    for (way, error) in WAYS.into_iter().flat_map(|way| errors.clone().map(|it| (way, it))) {
+        let trip = Trip::begun(way);
+        let begun = begins(&trip);
+        trip.standby.answers([begun, vec![error]].concat());
+        trip.runs_on_the_primary();
+    }
+}
+
+#[test]
+fn a_notice_is_not_taken_back() {
     let trip = Trip::begun(Way::Named);
     trip.scene.alice.sends(Way::Named.request("2"));
     trip.standby.forgets();
-    let reply = [bind_complete(), error("40001", "conflict with recovery"), ready()];
+    let reply = [bind_complete(), notice("so"), error("40001", "conflict"), ready()];
     trip.standby.answers(reply.clone());
     trip.scene.alice.gets(reply);
     trip.scene.server.gets_nothing();
@@ -174,22 +209,22 @@ fn a_connection_is_closed_that_may_have_begun_with_old_defaults() {
     scene.talk.servers_report("in_hot_standby", "on");
     scene.asks_server(&scene.alice, "0", "zero");
     // Here both hosts count as standbys, and servers are connected to them in turn. The next
-    // session of each begins behind the change.
+    // session of each standby begins behind the change; but one host has two standbys.
     let way = Way::Simple;
-    for number in [4, 5] {
+    for (number, started) in [(4, "11"), (5, "12"), (6, "13")] {
         let standby = scene.talk.server(number);
         scene.alice.sends(way.request("1"));
         standby.gets([vec![asked()], way.sent("1")].concat());
-        standby.answers(replayed("0/3000200", "1"));
+        standby.answers(replayed_by(started, "0/3000200", "1"));
         scene.server_answers(&scene.alice, "1", "one");
         standby.answers(way.reply("another"));
         assert!(standby.is_closed());
         scene.asks_server(&scene.alice, "1", "one");
     }
-    let standby = scene.talk.server(6);
+    let standby = scene.talk.server(7);
     scene.alice.sends(way.request("1"));
     standby.gets([vec![asked()], way.sent("1")].concat());
-    standby.answers(replayed("0/3000200", "1")).answers(way.reply("one"));
+    standby.answers(replayed_by("12", "0/3000200", "1")).answers(way.reply("one"));
     scene.alice.gets(way.reply("one"));
     let trip = Trip { standby, scene };
     trip.visits(&trip.scene.alice, "2", "two");

@@ -46,8 +46,13 @@ pub(crate) fn asked() -> Line {
 
 /// Returns the answer of a standby that has replayed so far.
 pub(crate) fn replayed(lsn: &str, timeline: &str) -> Vec<Line> {
-    let names = columns(&["case", "greatest", "system_identifier"]);
-    vec![names, row(&[lsn, timeline, "7"]), complete("SELECT 1"), ready()]
+    replayed_by("1790000000000001", lsn, timeline)
+}
+
+/// Returns the answer of a standby that was started then and has replayed so far.
+pub(crate) fn replayed_by(started: &str, lsn: &str, timeline: &str) -> Vec<Line> {
+    let names = columns(&["case", "greatest", "system_identifier", "int8"]);
+    vec![names, row(&[lsn, timeline, "7", started]), complete("SELECT 1"), ready()]
 }
 
 impl Trip {
