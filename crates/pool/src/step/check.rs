@@ -16,6 +16,7 @@ use crate::protocol::Protocol;
 use crate::server::{Holder, Server, ServerState};
 use crate::step::close::is_marked;
 use crate::step::tick::is_always_watched;
+use crate::time::Now;
 
 /// The counts of one pool, made anew from all connections.
 #[derive(Default)]
@@ -301,9 +302,12 @@ fn check_agenda<P: Protocol>(pool: &Pool<P>, core: Core) -> Result<(), String> {
     let name = (&pool.shared.database, &pool.shared.user);
     holds!(pool.visits.is_listed() || !pool.needs_tick(core), "{name:?}: no tick does what is due");
     // A tick may come too early: another core has reached a server since, and then the pool is kept
-    // for longer.
+    // for longer. It may come later than it could, at most by a pause behind a refusal: another core
+    // has met something else since than the refusal that this core has heard of.
+    let is_refused = !P::is_known(&pool.shared.protocol);
     let visit = pool.visits.rests_until();
-    let rests = pool.forgotten_at().is_none_or(|due| visit.is_some_and(|visit| visit <= due));
+    let in_time = |due: Now| visit.is_some_and(|visit| visit <= due || is_refused);
+    let rests = pool.forgotten_at().is_none_or(in_time);
     holds!(pool.visits.is_listed() || rests, "{name:?}: no tick forgets it when it may");
     Ok(())
 }
