@@ -1,7 +1,7 @@
 //! Each protocol's engine in one process with model clients and a model server, and nothing
 //! between them.
 //!
-//! For measuring what the engine itself costs: allocations (`tests/allocations.rs`) and
+//! For measuring what the engine itself costs: allocations (`tests/allocations`) and
 //! instructions (`examples/scripts.rs`). The model servers answer with bytes that do not depend on
 //! anything, so that nearly nothing is spent outside the engine. All that belongs to the engine is
 //! called through the three `measured_…` functions of each protocol, which are never inlined: a
