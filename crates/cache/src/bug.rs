@@ -1,12 +1,61 @@
-//! Bugs that the simulator plants in a cache. Its checkers have to find each.
+//! Bugs that the simulator plants. Its checkers have to find each.
+//!
+//! Without the feature `plant`, which the simulator alone asks for, no bug can be planted, and each
+//! place that looks for one compiles to nothing.
 
-/// A bug.
+#[cfg(not(feature = "plant"))]
+use std::marker::PhantomData;
+#[cfg(feature = "plant")]
+use std::sync::OnceLock;
+
+/// The bug of type `B` that is planted, if there is one.
+#[derive(Clone, Debug)]
+pub struct Planted<B> {
+    #[cfg(feature = "plant")]
+    bug: OnceLock<B>,
+    #[cfg(not(feature = "plant"))]
+    none: PhantomData<B>,
+}
+
+impl<B> Default for Planted<B> {
+    fn default() -> Self {
+        Self {
+            #[cfg(feature = "plant")]
+            bug: OnceLock::new(),
+            #[cfg(not(feature = "plant"))]
+            none: PhantomData,
+        }
+    }
+}
+
+impl<B: Copy + PartialEq> Planted<B> {
+    /// Plants a bug, unless one is planted.
+    #[cfg(feature = "plant")]
+    pub fn plant(&self, bug: B) {
+        self.bug.get_or_init(|| bug);
+    }
+
+    /// Whether this bug is planted.
+    #[inline]
+    #[cfg(feature = "plant")]
+    pub fn is(&self, bug: B) -> bool {
+        self.bug.get() == Some(&bug)
+    }
+
+    /// Whether this bug is planted: no.
+    #[inline]
+    #[cfg(not(feature = "plant"))]
+    pub fn is(&self, _: B) -> bool {
+        false
+    }
+}
+
+/// A bug of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Bug {
     /// A reply has the generations of the moment when it comes, in place of those when it was asked
     /// for.
-    LateStamp = 1,
+    LateStamp,
     /// An asker waits for a reply that was asked for before something changed, and gets it.
     OldFlight,
     /// Replies are given however old they are.

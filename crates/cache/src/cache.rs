@@ -1,11 +1,11 @@
 //! Cache: the shards, and what they have in common.
 
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Seed;
-use crate::bug::Bug;
+use crate::bug::{Bug, Planted};
 use crate::fill::{Asker, Fill, Found, Kept, Waiter};
 use crate::shard::{Ask, Reply, Shard};
 use crate::stats::{EntryView, Stats};
@@ -22,8 +22,7 @@ pub struct Cache {
     seed: Seed,
     /// The shard that is swept next.
     swept: AtomicU64,
-    /// The bug that is planted, or zero.
-    bug: AtomicU8,
+    bug: Planted<Bug>,
 }
 
 impl Cache {
@@ -32,7 +31,7 @@ impl Cache {
     pub fn new(seed: Seed, limit: usize, queues: &[usize]) -> Self {
         let (limit, queues) = shares(limit, queues);
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(limit, &queues)));
-        Self { shards: shards.collect(), seed, swept: AtomicU64::new(0), bug: AtomicU8::new(0) }
+        Self { shards: shards.collect(), seed, swept: AtomicU64::new(0), bug: Planted::default() }
     }
 
     /// Drops all replies and takes other limits.
@@ -124,14 +123,15 @@ impl Cache {
     }
 
     /// Plants a bug, for the simulator.
+    #[cfg(feature = "plant")]
     pub fn plant(&self, bug: Bug) {
-        self.bug.store(bug as u8, Relaxed);
+        self.bug.plant(bug);
         self.shards.iter().for_each(|shard| lock(shard).plant(bug));
     }
 
     /// Whether this bug is planted.
     pub fn has(&self, bug: Bug) -> bool {
-        self.bug.load(Relaxed) == bug as u8
+        self.bug.is(bug)
     }
 
     #[inline]

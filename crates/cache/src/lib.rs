@@ -36,7 +36,7 @@ mod shard;
 mod cache;
 
 pub use account::{Account, Figures};
-pub use bug::Bug;
+pub use bug::{Bug, Planted};
 pub use cache::Cache;
 pub use fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 pub use numbers::Numbers;

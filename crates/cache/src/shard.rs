@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use crate::bug::Bug;
+use crate::bug::{Bug, Planted};
 use crate::entry::{Entry, Index, NONE, Place, Slab, USES_MAX, data_bytes};
 use crate::fill::{Asker, Fill, Found, Hit, Kept, Waiter};
 use crate::flights::{Fetched, Flights};
@@ -76,8 +76,7 @@ pub(crate) struct Shard {
     swept: Index,
     /// The fills that have begun.
     fills: u64,
-    /// The bug that is planted.
-    bug: Option<Bug>,
+    bug: Planted<Bug>,
 }
 
 impl Shard {
@@ -94,7 +93,7 @@ impl Shard {
             stats: Stats::default(),
             swept: 0,
             fills: 0,
-            bug: None,
+            bug: Planted::default(),
         }
     }
 
@@ -102,12 +101,14 @@ impl Shard {
     pub(crate) fn configure(&mut self, limit: usize, queues: &[usize]) {
         self.entries().for_each(|entry| entry.topics.account().goes(cost(entry)));
         let (flights, stats, fills) = (std::mem::take(&mut self.flights), self.stats, self.fills);
-        *self = Self { flights, stats, fills, bug: self.bug, ..Self::new(limit, queues) };
+        let bug = std::mem::take(&mut self.bug);
+        *self = Self { flights, stats, fills, bug, ..Self::new(limit, queues) };
     }
 
     /// Plants a bug.
-    pub(crate) fn plant(&mut self, bug: Bug) {
-        self.bug = Some(bug);
+    #[cfg(feature = "plant")]
+    pub(crate) fn plant(&self, bug: Bug) {
+        self.bug.plant(bug);
     }
 
     /// Returns the bytes that it takes.
@@ -164,7 +165,7 @@ impl Shard {
             return Use::Drop;
         }
         let age = ask.terms.age(entry.asked, entry.empty, ask.hash, ask.now);
-        if age == Age::Fresh || self.bug == Some(Bug::EndlessTime) {
+        if age == Age::Fresh || self.bug.is(Bug::EndlessTime) {
             return if entry.refused { Use::Skip } else { Use::Give };
         }
         match (age, ask.asker, ask.topics.sure_stamp()) {
@@ -216,7 +217,7 @@ impl Shard {
         // A reply that is being fetched as of other generations may lack what has happened before
         // this asker came.
         let same = match self.flights.state(ask.hash, ask.key) {
-            Fetched::As(of) => of == stamp || self.bug == Some(Bug::OldFlight),
+            Fetched::As(of) => of == stamp || self.bug.is(Bug::OldFlight),
             Fetched::Not => false,
         };
         match ask.asker {
@@ -268,7 +269,7 @@ impl Shard {
     /// Returns those that wait for it.
     pub(crate) fn store(&mut self, fill: &Fill, reply: &Reply<'_>) -> (Kept, Vec<Waiter>) {
         let waiters = self.flights.end(fill);
-        let late = matches!(self.bug, Some(Bug::LateStamp | Bug::OldFlight));
+        let late = self.bug.is(Bug::LateStamp) || self.bug.is(Bug::OldFlight);
         let late = late.then(|| fill.topics.stamp());
         let stamp = late.unwrap_or(fill.stamp);
         if fill.topics.sure_stamp() != Some(stamp) {

@@ -36,11 +36,14 @@ pub use ground::reports::logged_words;
 pub use ground::{ids, stats};
 pub use login::console::may_look;
 pub use reads::{findings, question};
-pub use refrain_cache::{Bug as CacheBug, Figures as CacheFigures, Stats as CacheStats};
+#[cfg(feature = "plant")]
+pub use refrain_cache::Bug as CacheBug;
+pub use refrain_cache::{Figures as CacheFigures, Stats as CacheStats};
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
 pub use results::repeats::Repeated;
 pub use results::store::Flush;
 pub use results::texts::without_literals;
+#[cfg(feature = "plant")]
 pub use standbys::bug::StandbyBug;
 pub use state::parts::{
     Action, ClientView, Counters, Engine, Event, Output, PoolShared, PoolView, Ports, ServerView,
@@ -55,5 +58,6 @@ pub use step::statement_views::{
 pub use step::view::{
     advisable, cached_replies, cached_tables, explain_cache, hba_rules, judge, judge_statement,
 };
+#[cfg(feature = "plant")]
 pub use users::bug::Bug as UserBug;
 pub use users::known::{KnownUser, LookupStats};

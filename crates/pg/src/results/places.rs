@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use refrain_cache::Topic;
+use refrain_cache::{Planted, Topic};
 use refrain_pool::Now;
 use refrain_sql::hidden::Words;
 
@@ -70,8 +70,8 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct All {
     known: HashMap<String, Weak<Place>>,
-    /// The bug that is planted in what is known of standbys.
-    bug: Option<StandbyBug>,
+    /// The bug of new places.
+    bug: Planted<StandbyBug>,
     /// The places that have said which database they are.
     same: HashMap<DatabaseIdentity, Vec<Weak<Place>>>,
 }
@@ -88,10 +88,10 @@ impl Places {
             return known;
         }
         let (topics, schema) = make();
-        let (hidden, progress, defaults, known) = Default::default();
+        let (hidden, defaults, known) = Default::default();
+        let progress = PrimaryProgress::with(all.bug.clone());
         let places = self.clone();
         let place = Place { topics, schema, hidden, progress, defaults, places, known };
-        all.bug.iter().for_each(|bug| place.progress.plant(*bug));
         let place = Arc::new(place);
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
@@ -99,8 +99,9 @@ impl Places {
     }
 
     /// Plants a bug in what is known of standbys, for the simulator.
+    #[cfg(feature = "plant")]
     pub(crate) fn plant(&self, bug: StandbyBug) {
-        self.all().bug = Some(bug);
+        self.all().bug.plant(bug);
     }
 
     /// Returns the places of a cluster; all of them if it is not known which one that is.

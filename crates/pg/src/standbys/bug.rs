@@ -1,4 +1,8 @@
 //! Bugs that the simulator plants in what is known of standbys. Its checkers have to find each.
+#![cfg_attr(
+    not(feature = "plant"),
+    expect(unreachable_pub, reason = "only the simulator's build reaches it")
+)]
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

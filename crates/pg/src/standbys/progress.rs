@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use refrain_cache::Planted;
 use refrain_pool::Now;
 
 use crate::standbys::bug::StandbyBug;
@@ -35,6 +36,7 @@ const ANEW: u32 = 4;
 pub(crate) struct PrimaryProgress {
     mark: AtomicU64,
     known: Mutex<KnownProgress>,
+    bug: Planted<StandbyBug>,
 }
 
 #[derive(Debug, Default)]
@@ -48,8 +50,7 @@ struct KnownProgress {
     history: Option<History>,
     /// The answers, the oldest first.
     answers: VecDeque<PrimaryAnswer>,
-    /// The bug that is planted, and the first client's writes, for one of them.
-    bug: Option<StandbyBug>,
+    /// The first client's writes, for a bug.
     of_first: Option<Written>,
 }
 
@@ -90,6 +91,11 @@ pub(crate) enum Needs {
 }
 
 impl PrimaryProgress {
+    /// Knows nothing yet, with this bug.
+    pub(crate) fn with(bug: Planted<StandbyBug>) -> Self {
+        Self { bug, ..Self::default() }
+    }
+
     /// Returns the point behind all that was answered up to now.
     pub(crate) fn written(&self, as_of: (u64, u64)) -> Written {
         Written { as_of, mark: self.mark.load(SeqCst), position: None }
@@ -104,8 +110,7 @@ impl PrimaryProgress {
         max_lag: Duration,
     ) -> (Needs, bool) {
         let mut known = self.known();
-        let bug = known.bug;
-        if bug == Some(StandbyBug::OtherClient) {
+        if self.bug.is(StandbyBug::OtherClient) {
             *written = *known.of_first.get_or_insert(*written);
         }
         let Some(history) = known.history else { return (Needs::Answer, true) };
@@ -113,14 +118,14 @@ impl PrimaryProgress {
             // Another primary: all that it has of the client's is in front of what it says next.
             *written = self.written(written.as_of);
         }
-        let early = bug == Some(StandbyBug::EarlyPosition);
+        let early = self.bug.is(StandbyBug::EarlyPosition);
         let behind = |answer: &&PrimaryAnswer| answer.mark > written.mark || early;
         let answer = known.answers.iter().find(behind);
         let found = answer.map(|answer| Position { history, lsn: answer.lsn });
         written.position = written.position.or(found);
         let is_young = |answer: &&PrimaryAnswer| answer.asked.after(max_lag) > now;
         let mut young = known.answers.iter().find(is_young).map(|answer| answer.lsn);
-        if bug == Some(StandbyBug::EndlessLag) {
+        if self.bug.is(StandbyBug::EndlessLag) {
             young = Some(0);
         }
         let Some((own, young)) = written.position.zip(young) else { return (Needs::Answer, true) };
@@ -164,19 +169,15 @@ impl PrimaryProgress {
         known.add(PrimaryAnswer { mark, asked, lsn }, max_lag);
     }
 
-    /// Plants a bug, for the simulator.
-    pub(crate) fn plant(&self, bug: StandbyBug) {
-        self.known().bug = Some(bug);
-    }
-
     /// Returns a standby's answer as it counts: as it is, without a bug.
     pub(crate) fn heard(&self, answer: Position) -> Position {
-        let known = self.known();
-        let history = known.history.unwrap_or(answer.history);
-        match known.bug {
-            Some(StandbyBug::NoComparison) => Position { history, lsn: u64::MAX },
-            Some(StandbyBug::AnyTimeline) => Position { history, ..answer },
-            _ => answer,
+        let history = || self.known().history.unwrap_or(answer.history);
+        if self.bug.is(StandbyBug::NoComparison) {
+            Position { history: history(), lsn: u64::MAX }
+        } else if self.bug.is(StandbyBug::AnyTimeline) {
+            Position { history: history(), ..answer }
+        } else {
+            answer
         }
     }
 

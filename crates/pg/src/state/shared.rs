@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "plant")]
 use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, UserSecret};
@@ -21,12 +22,14 @@ use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::topics::DatabaseTopics;
 use crate::settings::interned::Environments;
+#[cfg(feature = "plant")]
 use crate::standbys::bug::StandbyBug;
 use crate::state::hba_uses::HbaUses;
 use crate::state::peer_keys::PeerKeys;
 use crate::state::pool_shared::PoolSharedPart;
 use crate::state::replication::Starts;
 use crate::statements::registry::Registry;
+#[cfg(feature = "plant")]
 use crate::users::bug::Bug as UserBug;
 use crate::users::known::{KnownUser, KnownUsers, LookupStats};
 
@@ -169,16 +172,19 @@ impl SharedPart {
     }
 
     /// Plants a bug in the cache, for the simulator.
+    #[cfg(feature = "plant")]
     pub fn plant_in_results(&self, bug: CacheBug) {
         self.results.cache.plant(bug);
     }
 
     /// Plants a bug in what is known of standbys, for the simulator.
+    #[cfg(feature = "plant")]
     pub fn plant_in_standbys(&self, bug: StandbyBug) {
         self.places.plant(bug);
     }
 
     /// Plants a bug in what is known of users, for the simulator.
+    #[cfg(feature = "plant")]
     pub fn plant_in_users(&self, bug: UserBug) {
         self.known_users.plant(bug);
     }

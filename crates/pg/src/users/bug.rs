@@ -1,11 +1,14 @@
 //! Bugs that the simulator plants in what is known of users. Its checkers have to find each.
+#![cfg_attr(
+    not(feature = "plant"),
+    expect(unreachable_pub, reason = "only the simulator's build reaches it")
+)]
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Bug {
     /// The answer of one database counts in all.
-    AnyDatabase = 1,
+    AnyDatabase,
     /// Each login that finds no answer asks.
     ManyLookups,
     /// Answers are given however old they are.

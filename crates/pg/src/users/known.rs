@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashlink::LinkedHashMap;
-use refrain_cache::Waiter;
+use refrain_cache::{Planted, Waiter};
 use refrain_config::{AuthQuery, General, Unavailable};
 use refrain_pool::Now;
 
@@ -197,8 +197,7 @@ struct Entries {
     lost: Vec<UserKey>,
     /// Users for whom logins wait while no query is under way: the last one has just failed.
     resting: Vec<UserKey>,
-    /// For the simulator.
-    bug: Option<Bug>,
+    bug: Planted<Bug>,
 }
 
 /// The users of all databases, for all cores.
@@ -243,7 +242,7 @@ impl KnownUsers {
             entries.map.insert(key.clone(), Entry::default());
         }
         // `entry` would change the order.
-        let asks_again = entries.bug == Some(Bug::ManyLookups);
+        let asks_again = entries.bug.is(Bug::ManyLookups);
         let Some(entry) = entries.map.get_mut(key) else { return Look::only(FoundUser::Nothing) };
         let found = entry.look(terms, now, since);
         match &found {
@@ -300,12 +299,13 @@ impl KnownUsers {
         entry.doubted = false;
         (entry.asked, entry.failed) = (None, None);
         let waiters = std::mem::take(&mut entry.waiters);
-        if entries.bug == Some(Bug::LostWaiters) { Vec::new() } else { waiters }
+        if entries.bug.is(Bug::LostWaiters) { Vec::new() } else { waiters }
     }
 
     /// Plants a bug, for the simulator.
+    #[cfg(feature = "plant")]
     pub(crate) fn plant(&self, bug: Bug) {
-        self.lock().bug = Some(bug);
+        self.lock().bug.plant(bug);
     }
 
     /// Notes that the database could not be asked, or that its answer cannot be read. Returns the
@@ -409,17 +409,19 @@ impl Entries {
     /// Returns the user for whom a user is mistaken, if that bug is planted.
     fn mistaken_for(&self, key: &UserKey) -> Option<UserKey> {
         let same = |other: &&UserKey| other.user == key.user;
-        let is_planted = self.bug == Some(Bug::AnyDatabase);
+        let is_planted = self.bug.is(Bug::AnyDatabase);
         if is_planted { self.map.keys().find(same).cloned() } else { None }
     }
 
     /// Returns the limits of answers: the same, unless a bug is planted.
     fn terms(&self, terms: &Terms) -> Terms {
         let endless = Duration::from_secs(1 << 32);
-        match self.bug {
-            Some(Bug::EndlessAnswers) => Terms { ttl: endless, negative_ttl: endless, ..*terms },
-            Some(Bug::EndlessStaleAnswers) => Terms { stale: endless, ..*terms },
-            _ => *terms,
+        if self.bug.is(Bug::EndlessAnswers) {
+            Terms { ttl: endless, negative_ttl: endless, ..*terms }
+        } else if self.bug.is(Bug::EndlessStaleAnswers) {
+            Terms { stale: endless, ..*terms }
+        } else {
+            *terms
         }
     }
 
