@@ -66,4 +66,14 @@ pub enum Bug {
     KeptError,
     /// A write voids replies when the server answers it, and not when it is sent.
     LateVoid,
+    /// A commit of the replication stream is not in doubt: it voids replies when it comes, though
+    /// others may not see it yet.
+    EarlyEndOfDoubt,
+    /// A commit is taken for heard of that was acknowledged before the answer to a question, and
+    /// not one alone that was acknowledged before the question.
+    ProofFromItsAnswer,
+    /// A stream is live when it begins, though a commit in front of it may not be visible yet.
+    LiveAtOnce,
+    /// A table counts as covered when it is seen published, whatever transactions run.
+    CoveredAtOnce,
 }

@@ -11,7 +11,7 @@ use crate::access;
 use crate::assign::{self, Assignment};
 use crate::cache::{Cache, CacheOptions, CacheRule};
 use crate::choices::AuthMethod;
-use crate::database::{Backend, Database, DatabaseKeys};
+use crate::database::{Backend, Changes, Database, DatabaseKeys};
 use crate::equivalent::{self, CACHE, DATABASES, GROUPS, PEERS, POOL, SECTIONS, USERS};
 use crate::error::{Error, Errors};
 use crate::file;
@@ -22,6 +22,7 @@ use crate::mysql;
 use crate::options::Options;
 use crate::peer::{Peer, PeerKeys};
 use crate::pool::{PoolOptions, PoolOverrides};
+use crate::promise;
 use crate::secret::UserSecret;
 use crate::spelling::unknown;
 use crate::table::Table;
@@ -333,15 +334,8 @@ impl Builder<'_> {
             let line = entries.iter().find_map(|entry| entry.line).or(line);
             let section = Section { path: path.clone(), name: RULES, line, entries };
             let rule = self.keys::<CacheRule>(&section, None);
-            // A look into SQLite costs no more than one into the cache.
-            let postgres = |it: &Database| it.server.backend == Backend::Postgres;
-            let named =
-                |it: &&Database| rule.database.as_deref().is_none_or(|name| it.name == name);
-            let mut meant = databases.iter().filter(named).peekable();
-            if meant.peek().is_some() && !meant.any(postgres) {
-                let message =
-                    "applies to databases of SQLite or MySQL, whose replies are not cached";
-                self.fail(section.line_of("database"), dotted(&path, "database"), message);
+            for (name, message) in promise::broken(&rule, entries, databases) {
+                self.fail(section.line_of(name), dotted(&path, name), message);
             }
             rules.push(rule);
         }
@@ -382,6 +376,10 @@ impl Builder<'_> {
         let (max_connections, max_client_connections) =
             (keys.max_connections, keys.max_client_connections);
         let auth_query = keys.auth_query();
+        if section.name == Database::ANY && keys.changes == Changes::Replication {
+            let message = "is for one database: set it under [databases.NAME], and not under \"*\"";
+            self.fail(section.line_of("changes"), dotted(&section.path, "changes"), message);
+        }
         let server = match keys.into_server(pool.pool_mode) {
             Ok(server) => server,
             // A URL that cannot be read may contain the host, so a missing host is not reported.

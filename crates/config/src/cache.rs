@@ -15,6 +15,9 @@ choice! {
         Session = "session",
         /// All writes that pass through Refrain, before the writer hears of its commit.
         Writes = "writes",
+        /// The same, and all commits that the replication stream of the database has, whoever
+        /// made them.
+        Commits = "commits",
     }
 }
 
@@ -139,8 +142,25 @@ table! {
     /// `writes`: all that pass through Refrain to the same database, before the writer hears of its
     /// commit. `session`: those of the client that asks, so that each client reads what it has
     /// written. `ttl`: none. Refrain does not see writes that go to the database by other ways.
+    /// `commits`: as `writes`, and all commits that were acknowledged `max_staleness` ago, whoever
+    /// made them. It needs `changes` of the database.
     consistency: Consistency = "writes",
-        Reload, takes ["session", "ttl"], not ["none"];
+        Reload, takes ["session", "ttl", "commits"], not ["none"];
+
+    /// Time after a commit for which a reply from before may be given, where `consistency` is
+    /// `commits`.
+    ///
+    /// It is the greatest age of a proof: a reply is given only if Refrain has heard of all commits
+    /// that were acknowledged this long ago. As a rule it hears of a commit within a millisecond.
+    max_staleness: Duration = "1s" ["10ms" to "1h"],
+        Reload, takes ["100ms", "1min"], not ["1ms", "never", "5"];
+
+    /// Time for which a reply is given where Refrain cannot prove what `commits` promises.
+    ///
+    /// That is so while the replication stream is lost or behind, and for tables that the stream
+    /// lacks. With `never`, such requests go to the server.
+    fallback_ttl: Option<Duration> = "never" ["1ms" to "365d"],
+        Reload, takes ["5s"], not ["0s", "5"];
 
     /// Whether replies are kept of statements that call functions of the database's users.
     ///
@@ -189,6 +209,11 @@ impl PoolCache {
     pub fn keeps(&self) -> bool {
         self.hints || !self.rules.is_empty()
     }
+
+    /// Whether a rule depends on the replication stream of the database.
+    pub fn follows_changes(&self) -> bool {
+        self.rules.iter().any(|rule| rule.rule.consistency == Consistency::Commits)
+    }
 }
 
 impl Cache {
@@ -210,6 +235,15 @@ impl Cache {
         }
         let hints = self.options.hints;
         PoolCache { is_on: hints || !self.rules.is_empty(), hints, rules }
+    }
+
+    /// Returns the shortest `max_staleness` of the rules that depend on the replication stream of a
+    /// database, if there are any.
+    pub fn max_staleness(&self, database: &str) -> Option<Duration> {
+        let named = |rule: &&CacheRule| rule.database.as_deref().is_none_or(|it| it == database);
+        let commits = |rule: &&CacheRule| rule.consistency == Consistency::Commits;
+        let rules = self.rules.iter().filter(named).filter(commits);
+        rules.map(|rule| rule.max_staleness).min()
     }
 
     /// Whether a rule is for this user, and not for all.

@@ -73,6 +73,16 @@ choice! {
     }
 }
 
+choice! {
+    /// The way in which Refrain learns of commits that do not pass through it.
+    Changes {
+        /// None.
+        Off = "off",
+        /// The stream of logical replication.
+        Replication = "replication",
+    }
+}
+
 /// A server, and the credentials for logging in to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
@@ -105,12 +115,33 @@ pub struct Server {
     pub parameters: Vec<(String, String)>,
     /// The query that a new server runs first.
     pub connect_query: Option<String>,
+    /// How Refrain learns of the commits of others.
+    pub changes: ChangesOptions,
+}
+
+/// How Refrain learns of the commits that do not pass through it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangesOptions {
+    /// The way.
+    pub by: Changes,
+    /// The publications that have the tables.
+    pub publications: Vec<String>,
+    /// The user who follows the stream; `None` is the user of the servers.
+    pub user: Option<String>,
+    /// The password of that user; `None` is that of the servers.
+    pub password: Option<Secret>,
 }
 
 impl Server {
     /// Returns the addresses of all servers of the database.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
         std::iter::once(&self.host).chain(&self.more_hosts)
+    }
+
+    /// Returns the hosts and the database's name there. Two entries for one database have the same.
+    pub fn place(&self, database: &str) -> String {
+        let database = self.dbname.as_deref().unwrap_or(database);
+        format!("{}/{database}", self.host_list())
     }
 
     /// Returns the addresses with commas between them.
@@ -299,6 +330,26 @@ table! {
     /// they are without the query.
     connect_query: Option<String>,
         NewConnections, takes ["SET jit TO off"], not [];
+
+    /// Whether Refrain follows the logical replication of the database, to learn of all commits.
+    ///
+    /// Rules of the cache with `consistency = "commits"` need it (`docs/cache.md`). Refrain makes a
+    /// temporary slot while there are such rules, and never a publication.
+    changes: Changes = "off",
+        NewConnections, takes ["replication"], not ["on", "logical"];
+
+    /// Publications that have the tables of which replies are kept by `commits`.
+    publications: Vec<String> = "refrain",
+        NewConnections, takes ["shop, stock"], not [];
+
+    /// User with the attribute REPLICATION as whom Refrain follows the replication; if unset,
+    /// `user`.
+    changes_user: Option<String>,
+        NewConnections, takes ["replicator"], not [];
+
+    /// Password of `changes_user`; if unset, that of `user`.
+    changes_password: Option<Secret>,
+        NewConnections, takes ["secret"], not [];
 
     /// Further startup parameters sent to the server.
     parameters: Vec<(String, String)>,

@@ -47,6 +47,7 @@ mod error;
 mod file;
 mod url;
 mod mysql;
+mod promise;
 mod equivalent;
 mod access;
 mod options;
@@ -66,7 +67,7 @@ pub use crate::choices::{
     AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, PoolerErrors,
     SyslogFacility, Unavailable, Workers,
 };
-pub use crate::database::{AuthQueryKeys, Backend, Database, Server};
+pub use crate::database::{AuthQueryKeys, Backend, Changes, ChangesOptions, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;
 pub use crate::hba::{CertificateName, ClientCertificate, Groups, Hba, HbaMethod, Newcomer, Rule};

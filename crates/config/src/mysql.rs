@@ -15,7 +15,7 @@ const OF_POSTGRES: &str = "is for PostgreSQL: a database of MySQL cannot have it
 /// Why a lookup of users is refused.
 const NO_LOOKUP: &str = "is for PostgreSQL: users of a database of MySQL stand under [users]";
 
-const REFUSALS: [Refusal; 17] = {
+const REFUSALS: [Refusal; 21] = {
     const fn refusal(
         option: &'static str,
         allowed: &'static [&'static str],
@@ -35,6 +35,10 @@ const REFUSALS: [Refusal; 17] = {
         refusal("load_balance_hosts", &["disable"], OF_POSTGRES),
         refusal("reads", &["primary"], OF_POSTGRES),
         refusal("max_lag", &[], OF_POSTGRES),
+        refusal("changes", &["off"], OF_POSTGRES),
+        refusal("publications", &[], OF_POSTGRES),
+        refusal("changes_user", &[], OF_POSTGRES),
+        refusal("changes_password", &[], OF_POSTGRES),
         refusal("auth_user", &[], NO_LOOKUP),
         refusal("auth_query", &[], NO_LOOKUP),
         refusal("auth_dbname", &[], NO_LOOKUP),

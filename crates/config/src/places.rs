@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::database::{AuthQueryKeys, Backend, Database, DatabaseKeys, Server};
+use crate::database::{
+    AuthQueryKeys, Backend, Changes, ChangesOptions, Database, DatabaseKeys, Server,
+};
 use crate::host::{Host, Ports, Reads, TargetSessionAttrs};
 use crate::pool::PoolMode;
 use crate::sqlite::Sqlite;
@@ -26,6 +28,10 @@ impl DatabaseKeys {
             application_name: server.application_name,
             parameters: server.parameters,
             connect_query: server.connect_query,
+            changes: server.changes.by,
+            publications: server.changes.publications,
+            changes_user: server.changes.user,
+            changes_password: server.changes.password,
             load_balance_hosts: server.load_balance_hosts,
             target_session_attrs: server.target_session_attrs,
             reads: server.reads,
@@ -132,7 +138,28 @@ impl DatabaseKeys {
             application_name: self.application_name,
             parameters: self.parameters,
             connect_query: self.connect_query,
+            changes: ChangesOptions {
+                by: self.changes,
+                publications: self.publications,
+                user: self.changes_user,
+                password: self.changes_password,
+            },
         })
+    }
+
+    /// Checks what `changes = "replication"` needs.
+    fn may_follow_changes(&self, more: usize) -> Result<(), (&'static str, &'static str)> {
+        if more > 0 {
+            return Err(("changes", "is \"replication\": host must name one server"));
+        }
+        if self.user.is_none() && self.changes_user.is_none() {
+            let message = "is missing: changes = \"replication\" needs a user with REPLICATION";
+            return Err(("changes_user", message));
+        }
+        if self.publications.is_empty() {
+            return Err(("publications", "must name at least one publication"));
+        }
+        Ok(())
     }
 
     /// Returns the first host, and the others.
@@ -161,6 +188,9 @@ impl DatabaseKeys {
             places.push(self.place(name, port)?);
         }
         let more = places.split_off(1);
+        if self.changes == Changes::Replication {
+            self.may_follow_changes(more.len())?;
+        }
         if self.reads == Reads::Standby {
             self.may_read_on_standbys(more.len())?;
         }
@@ -228,6 +258,10 @@ impl DatabaseKeys {
         }
         if self.target_session_attrs != TargetSessionAttrs::Any {
             return Err(("target_session_attrs", "is for servers only: an SQLite database is one"));
+        }
+        if self.changes != Changes::Off {
+            let message = "is for PostgreSQL only: an SQLite database has no replication";
+            return Err(("changes", message));
         }
         if self.reads != Reads::Primary {
             return Err(("reads", "is for servers only: an SQLite database has no standby"));

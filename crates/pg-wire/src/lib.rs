@@ -19,6 +19,7 @@ pub mod startup;
 pub mod front;
 pub mod back;
 pub mod write;
+pub mod replication;
 
 pub use frame::Header;
 pub use malformed::Malformed;

@@ -84,6 +84,42 @@ pub mod back {
     pub const ROW_DESCRIPTION: u8 = b'T';
 }
 
+/// Messages within the CopyData messages of a replication connection.
+pub mod replication {
+    /// A piece of the stream that a walsender sends (XLogData).
+    pub const DATA: u8 = b'w';
+    /// A walsender tells how far it is (primary keepalive message).
+    pub const KEEPALIVE: u8 = b'k';
+    /// A client tells a walsender how far it is (standby status update).
+    pub const STATUS: u8 = b'r';
+}
+
+/// Messages of the output plug-in `pgoutput`, within the pieces of a stream.
+pub mod pgoutput {
+    /// The beginning of a transaction that has been committed.
+    pub const BEGIN: u8 = b'B';
+    /// Its end.
+    pub const COMMIT: u8 = b'C';
+    /// A relation whose changes follow.
+    pub const RELATION: u8 = b'R';
+    /// A row was inserted.
+    pub const INSERT: u8 = b'I';
+    /// A row was updated.
+    pub const UPDATE: u8 = b'U';
+    /// A row was deleted.
+    pub const DELETE: u8 = b'D';
+    /// Relations were truncated.
+    pub const TRUNCATE: u8 = b'T';
+    /// A part of a transaction that may still be under way.
+    pub const STREAM_START: u8 = b'S';
+    /// The end of that part.
+    pub const STREAM_STOP: u8 = b'E';
+    /// A transaction that came in parts has been committed.
+    pub const STREAM_COMMIT: u8 = b'c';
+    /// A transaction that came in parts, or a subtransaction of one, has been rolled back.
+    pub const STREAM_ABORT: u8 = b'A';
+}
+
 /// The object of a Describe or Close: a statement.
 pub const STATEMENT: u8 = b'S';
 /// The object of a Describe or Close: a portal.

@@ -102,6 +102,10 @@ impl<P: Parts> PoolShared<P> {
         let before = self.settings();
         P::configure(&self.protocol, &settings);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        // A server is asked which one it is when it is connected.
+        if settings.cache.follows_changes() && !before.cache.follows_changes() {
+            self.renew_servers();
+        }
         // Where and how servers are reached counts at once.
         if (&before.host, &before.server) != (&settings.host, &settings.server) {
             P::moved(&self.protocol);

@@ -42,8 +42,7 @@ pub struct PoolSettings {
 impl PoolSettings {
     /// Returns the hosts and the database's name there. Two pools of one database have the same.
     pub fn place(&self, database: &str) -> String {
-        let database = self.server.dbname.as_deref().unwrap_or(database);
-        format!("{}/{database}", self.server.host_list())
+        self.server.place(database)
     }
 
     /// Returns the settings of a pool whose servers are at another place than when it was made.

@@ -19,7 +19,7 @@ use crate::listen::{self, Listeners};
 use crate::resolve::Resolver;
 use crate::served::Served;
 use crate::source::Source;
-use crate::state::{Flags, MetricsSocket, State};
+use crate::state::{Flags, MetricsSocket, OptionsFollowers, State};
 use crate::systemd::Supervising;
 use crate::tls::{Setup, Store};
 use crate::{exposure, http};
@@ -108,6 +108,7 @@ impl Opened {
             handles: Handles::new(mem::take(&mut self.held)),
             metrics: MetricsSocket::default(),
             supervising,
+            followers: OptionsFollowers::default(),
             reloaded: Mutex::default(),
         })
     }

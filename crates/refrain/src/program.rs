@@ -21,7 +21,7 @@ use crate::http::Bound;
 use crate::mail::Mail;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
-use crate::pg::{Helpers, Peers, PgState, parser};
+use crate::pg::{Helpers, Peers, PgState, Streams, parser};
 use crate::pid_file::PidFile;
 use crate::place::{Estate, Place};
 use crate::source::{Source, trusts_strangers};
@@ -121,6 +121,7 @@ pub(crate) fn start_with(
     let (commands, ordered) = mpsc::channel();
     let (questions, asked) = mpsc::channel();
     let (parser_queue, parser) = parser::open(Arc::clone(&pg.cores.post))?;
+    let shared_of_pg = Arc::clone(&pg.cores.shared);
     let (post, cancel) = (Arc::clone(&pg.cores.post), canceller(&pg.cores));
     let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
     let elders = Arc::<Elders>::default();
@@ -141,6 +142,7 @@ pub(crate) fn start_with(
     let addresses = state.addresses.clone();
     let offering =
         Offering { state: Arc::clone(&state), commands: commands.clone(), elders, cancel };
+    Streams::start(&state, &shared_of_pg);
     watchdog::start(Arc::clone(&state))?;
     let pid_file = place.take(offering)?;
     state.supervising.ready(&state.status());

@@ -95,7 +95,7 @@ impl Resolver {
     }
 
     /// Looks a name up, which blocks.
-    fn look_up(&self, name: &str) -> Addresses {
+    pub(crate) fn look_up(&self, name: &str) -> Addresses {
         let file = lock(&self.file).clone();
         look_up_by(file.as_deref(), name)
     }

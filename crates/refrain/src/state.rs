@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use refrain_config::{Database, Options};
@@ -39,9 +39,15 @@ pub(crate) struct State {
     pub(crate) handles: Handles,
     pub(crate) metrics: MetricsSocket,
     pub(crate) supervising: Supervising,
+    /// The parts of the program, beside the cores, that follow the options.
+    pub(crate) followers: OptionsFollowers,
     /// The last reload of the configuration.
     pub(crate) reloaded: Mutex<Option<Reloaded>>,
 }
+
+/// The parts of the program that take in the options, now and whenever these change.
+#[derive(Default)]
+pub(crate) struct OptionsFollowers(Mutex<Vec<Box<dyn Fn(&Options) + Send + Sync>>>);
 
 /// A reload of the configuration.
 #[derive(Clone, Debug)]
@@ -112,6 +118,17 @@ impl State {
         *self.options.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&options);
         self.resolver.configure(&options.general);
         self.cores.iter().for_each(|cores| cores.reload(&options));
+        self.followers().iter().for_each(|take| take(&options));
+    }
+
+    /// Gives the options to `take`, now and whenever they change.
+    pub(crate) fn on_options(&self, take: impl Fn(&Options) + Send + Sync + 'static) {
+        take(&self.options());
+        self.followers().push(Box::new(take));
+    }
+
+    fn followers(&self) -> MutexGuard<'_, Vec<Box<dyn Fn(&Options) + Send + Sync>>> {
+        self.followers.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the TCP addresses at which clients are accepted.

@@ -36,3 +36,28 @@ pub struct DatabaseIdentity {
     /// Its OID there.
     pub database: u32,
 }
+
+/// A server process of a cluster, from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerOrigin {
+    /// The system identifier of its cluster.
+    pub cluster: u64,
+    /// The time of its start, in microseconds since 1970 by its own clock. It is compared with no
+    /// other clock.
+    pub started: u64,
+}
+
+impl ServerOrigin {
+    /// The columns by which a server says it, and whether it is in recovery: a server that is has
+    /// no origin.
+    pub(crate) const COLUMNS: &str = "(SELECT system_identifier FROM pg_catalog.pg_control_system()), \
+        (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::pg_catalog.int8, \
+        pg_catalog.pg_is_in_recovery()";
+
+    /// Reads these columns.
+    pub(crate) fn read<'a>(mut columns: impl Iterator<Item = Option<&'a [u8]>>) -> Option<Self> {
+        let mut text = || columns.next().flatten().and_then(|it| std::str::from_utf8(it).ok());
+        let (cluster, started) = (text()?.parse().ok()?, text()?.parse().ok()?);
+        (text()? == "f").then_some(Self { cluster, started })
+    }
+}

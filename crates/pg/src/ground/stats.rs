@@ -123,6 +123,10 @@ refrain_pool::counters! {
     cache_bypass_unwanted,
     /// Requests past the cache, because no server has confirmed the clients' logins yet.
     cache_bypass_login,
+    /// Requests whose rule wants all commits, and these were not proven to have been heard of.
+    cache_bypass_unproven,
+    /// Requests whose tables are not in the replication stream.
+    cache_bypass_uncovered,
     /// Times that FLUSH AUTOPREPARE made a pool forget its normalized queries.
     auto_flushes,
 }

@@ -19,6 +19,7 @@ use refrain_pool::ids::Conn;
 use refrain_pool::{Step as PoolStep, note_server_error};
 
 use crate::auth::{AuthError, Login, LoginError, NONCE_BYTES, Reply};
+use crate::ground::ids::ServerOrigin;
 use crate::ground::reports::no_server;
 use crate::ground::server_state::{self, ServerState};
 use crate::login::lookup::doubt_secret;
@@ -81,6 +82,7 @@ impl LoginToServer<'_, '_> {
             server_parameters,
             runs: LoginQuery::None,
             state: None,
+            origin: None,
         };
         let begins = pool.shared.protocol.place().defaults.begin();
         server.session.replayed.begin(begins);
@@ -160,14 +162,20 @@ impl LoginToServer<'_, '_> {
                 self.connect_query_failed(&Fields(body));
                 AfterMessage::On
             }
+            // It does not say: so nothing of it is kept by a rule that has to know.
+            back::ERROR_RESPONSE if login.runs == LoginQuery::Origin => AfterMessage::On,
             back::ROW_DESCRIPTION
             | back::DATA_ROW
             | back::COMMAND_COMPLETE
             | back::EMPTY_QUERY_RESPONSE
                 if login.runs != LoginQuery::None =>
             {
-                if tag == back::DATA_ROW && login.runs == LoginQuery::State {
-                    login.note_state(body);
+                match login.runs {
+                    LoginQuery::State if tag == back::DATA_ROW => login.note_state(body),
+                    LoginQuery::Origin if tag == back::DATA_ROW => {
+                        login.origin = ServerOrigin::read(read::columns(body));
+                    }
+                    _ => {}
                 }
                 AfterMessage::On
             }
@@ -201,9 +209,24 @@ impl LoginToServer<'_, '_> {
             (LoginQuery::Connect, _) if body != b"I" => {
                 AfterMessage::Failed("connect_query left a transaction open".to_owned(), None)
             }
-            _ if target.target_session_attrs == TargetSessionAttrs::Any => AfterMessage::Done,
+            (LoginQuery::Origin, _) => AfterMessage::Done,
+            _ if target.target_session_attrs == TargetSessionAttrs::Any => self.ask_origin(),
             _ => self.judge_state(),
         }
+    }
+
+    /// Asks a server which one it is, if a rule of the cache depends on that.
+    fn ask_origin(&mut self) -> AfterMessage {
+        let Some(server) = self.step.engine.connections.server(self.conn) else {
+            return AfterMessage::On;
+        };
+        let pool = self.step.engine.core_state.pool(server.pool());
+        let follows = pool.settings.cache.follows_changes();
+        let Some(login) = server.login_mut().filter(|_| follows) else { return AfterMessage::Done };
+        login.runs = LoginQuery::Origin;
+        let text = format!("SELECT {}", ServerOrigin::COLUMNS);
+        write::query(self.step.ports.out(self.conn), text.as_bytes());
+        AfterMessage::On
     }
 
     /// Looks whether a server is in the state that its pool wants. A server that has not reported
@@ -218,7 +241,7 @@ impl LoginToServer<'_, '_> {
         let wants = pool.settings.server.target_session_attrs;
         let Some(login) = server.login_mut() else { return AfterMessage::On };
         match login.state() {
-            Some(state) if takes_any || state.suits(wants) => AfterMessage::Done,
+            Some(state) if takes_any || state.suits(wants) => self.ask_origin(),
             Some(state) => AfterMessage::Unsuited(state),
             None if login.runs == LoginQuery::State => {
                 AfterMessage::Failed("it does not tell its state".to_owned(), None)
@@ -302,12 +325,13 @@ impl LoginToServer<'_, '_> {
         let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let Some(login) = server.login_mut() else { return };
         let server_parameters = std::mem::take(&mut login.server_parameters);
-        let began = login.began;
+        let (began, origin) = (login.began, login.origin);
         let edit = SettingsMut::settable(&server_parameters);
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);
         let encoding = server_parameters.iter().find(|(name, _)| **name == *b"server_encoding");
         let encoding = Encoding::named(encoding.map_or(b"", |(_, value)| value));
+        server.session.origin = origin;
         server.session.settings.logged_in(settings.clone(), encoding, self.step.now);
         let shared = &core_state.pool(server.pool()).shared;
         let news = shared.protocol.learn_server_parameters(server_parameters);

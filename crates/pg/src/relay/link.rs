@@ -62,6 +62,14 @@ impl Link<'_> {
         })
     }
 
+    /// Notes which server gives the reply that is to be kept.
+    #[cold]
+    pub(crate) fn note_origin(&mut self) {
+        let origin = self.pipe.server.session.origin;
+        let place = self.pipe.pool().shared.protocol.place();
+        self.client.session.results.comes_from(&place.changes, origin);
+    }
+
     /// Makes the changes by requests up to and including `seq` final.
     #[inline]
     pub(crate) fn settle(&mut self, seq: Seq) {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use refrain_cache::{Bug, Fill, Kept, Terms, Waiter};
 use refrain_pool::Now;
 
+use crate::ground::ids::ServerOrigin;
 use crate::ground::stats::RuleCounters;
+use crate::results::changes::DatabaseChanges;
 use crate::results::reply::{Body, Progress, progress};
-use crate::results::rule::Rule;
+use crate::results::rule::{Promise, Rule};
 use crate::results::store::ResultStore;
 use crate::statements::columns::Columns;
 
@@ -35,6 +37,9 @@ pub(crate) struct Filling {
     /// The age that the reply had when the server gave it, in microseconds: the server may be
     /// another Refrain.
     age: u64,
+    /// The promise of the rule, and whether the reply is of a server for which it does not hold.
+    promise: Promise,
+    is_elsewhere: bool,
 }
 
 /// Reads the age of a reply, which a server has reported in milliseconds. Returns microseconds.
@@ -77,8 +82,19 @@ impl Filling {
         (statements, parses): (usize, bool),
     ) -> Self {
         let (store, fill) = (store.clone(), Some(fill));
-        let (terms, most) = (rule.terms, rule.most);
-        Self { store, fill, terms, most, parses, statements, sent: Vec::new(), held: 0, age: 0 }
+        Self {
+            store,
+            fill,
+            terms: rule.terms,
+            most: rule.most,
+            parses,
+            statements,
+            sent: Vec::new(),
+            held: 0,
+            age: 0,
+            promise: rule.promise,
+            is_elsewhere: matches!(rule.promise, Promise::Commits { .. }),
+        }
     }
 
     /// Takes the bytes that come next. `ready` says whether a server has just become ready, and
@@ -118,6 +134,14 @@ impl Filling {
         self.age = self.age.max(age);
     }
 
+    /// Notes which server gives the reply. The reply may not be kept if its rule depends on the
+    /// replication stream, and the stream is not of that server.
+    pub(crate) fn comes_from(&mut self, changes: &DatabaseChanges, server: Option<ServerOrigin>) {
+        if let Promise::Commits { fallback, .. } = self.promise {
+            self.is_elsewhere = !changes.may_keep(server, fallback.is_some());
+        }
+    }
+
     /// Counts what has come so far. False if the replies under way have too many bytes.
     fn hold(&mut self) -> bool {
         let more = self.sent.len() - self.held;
@@ -132,6 +156,9 @@ impl Filling {
             _ if !self.parses => {}
             Some(Columns::Known(columns)) => columns.write(kept.to_mut()),
             _ => return self.give_up(),
+        }
+        if self.is_elsewhere {
+            return self.give_up();
         }
         let Some(mut fill) = self.fill.take() else { return self.give_up() };
         let took = now.0.saturating_sub(fill.asked());

@@ -8,6 +8,7 @@
 
 pub(crate) mod store;
 pub(crate) mod topics;
+pub(crate) mod changes;
 pub(crate) mod places;
 pub(crate) mod writing;
 pub(crate) mod texts;

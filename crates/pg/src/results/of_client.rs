@@ -7,6 +7,8 @@ use refrain_cache::{Bug, Fill};
 use refrain_pool::Now;
 use refrain_sql::Scan;
 
+use crate::ground::ids::ServerOrigin;
+use crate::results::changes::DatabaseChanges;
 use crate::results::filling::{Filling, Outcome};
 use crate::results::repeats::Watched;
 use crate::results::rule::Rule;
@@ -225,6 +227,13 @@ impl ClientResults {
     pub(crate) fn note_age(&mut self, age: u64) {
         if let Some(Awaited::Kept(filling, _)) = self.awaited.as_deref_mut() {
             filling.note_age(age);
+        }
+    }
+
+    /// Notes which server gives the reply to the client's request.
+    pub(crate) fn comes_from(&mut self, changes: &DatabaseChanges, server: Option<ServerOrigin>) {
+        if let Some(Awaited::Kept(filling, _)) = self.awaited.as_deref_mut() {
+            filling.comes_from(changes, server);
         }
     }
 

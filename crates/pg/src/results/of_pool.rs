@@ -6,8 +6,9 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use refrain_cache::{Seed, TopicSet};
+use refrain_cache::{Seed, Terms, TopicSet};
 use refrain_config::{CacheRule, PoolRule};
+use refrain_pool::Now;
 use refrain_pool::settings::PoolSettings;
 use refrain_sql::hint::{self, Hint};
 use refrain_sql::moments::Suspects;
@@ -15,8 +16,9 @@ use refrain_sql::reads::{Unkept, may_be_read};
 
 use crate::ground::stats::RuleCounts;
 use crate::reads::question::oids;
+use crate::results::changes::{Coverage, Uncovered};
 use crate::results::places::Place;
-use crate::results::rule::{Asks, Rule};
+use crate::results::rule::{Asks, Promise, Rule};
 use crate::results::store::{ResultStore, text_topic};
 use crate::results::texts::{self, Seen, TextStatement, TextStatements};
 use crate::results::topics::flush_topic;
@@ -50,6 +52,10 @@ pub(crate) enum Bypass {
     Unwanted,
     /// No server has confirmed the client's login yet.
     Login,
+    /// It is not proven that all commits have been heard of that the rule wants.
+    Unproven,
+    /// A table is not known to be in the replication stream.
+    Uncovered,
 }
 
 /// How the replies to a statement are kept.
@@ -61,6 +67,8 @@ pub(crate) struct Plan {
     pub(crate) number: u64,
     /// The parameters that may name the present moment.
     pub(crate) suspects: Suspects,
+    /// Whether the tables are in the replication stream, if the rule depends on that.
+    pub(crate) coverage: Option<Coverage>,
 }
 
 /// A request, as far as it decides how the reply is kept.
@@ -273,7 +281,12 @@ impl PoolResults {
         let number = about.text.map_or_else(of_statement, |(number, _)| number);
         let topics = store.topics.set(topics, &rule.account);
         let suspects = Suspects::of(oids(statement.parameters()), true);
-        Ok(Rc::new(Plan { rule, topics, number, suspects }))
+        let coverage = matches!(rule.promise, Promise::Commits { .. }).then(|| {
+            let coverage = self.place.changes.coverage(reads.iter().map(|table| table.oid));
+            let functions = trusted.then_some(Uncovered::Functions);
+            Coverage { uncovered: functions.or(coverage.uncovered), ..coverage }
+        });
+        Ok(Rc::new(Plan { rule, topics, number, suspects, coverage }))
     }
 
     /// Returns how the reply to several statements is kept: by the rule that applies to all of
@@ -285,7 +298,45 @@ impl PoolResults {
         }
         let topics = plans.iter().flat_map(|plan| plan.topics.topics()).cloned().collect();
         let topics = self.store.topics.set(topics, &first.rule.account);
-        Some(Rc::new(Plan { topics, ..Plan::clone(first) }))
+        let coverages = plans.iter().filter_map(|plan| plan.coverage);
+        let coverage = coverages.reduce(|one, other| Coverage {
+            version: one.version.min(other.version),
+            uncovered: one.uncovered.or(other.uncovered),
+        });
+        Some(Rc::new(Plan { topics, coverage, ..Plan::clone(first) }))
+    }
+
+    /// Looks whether the replies of a plan may be given, as far as the replication stream decides
+    /// that. Shortens the terms if they may be given for another time only.
+    ///
+    /// # Errors
+    /// Why they may not.
+    pub(crate) fn look_at_changes(
+        &mut self,
+        plan: &Plan,
+        now: Now,
+        terms: &mut Terms,
+    ) -> Result<(), Bypass> {
+        let Promise::Commits { staleness, fallback } = plan.rule.promise else { return Ok(()) };
+        let changes = &self.place.changes;
+        changes.note_use(now);
+        let coverage = plan.coverage.filter(|it| it.version == changes.version());
+        let why = match coverage {
+            None => {
+                // The next request finds out what is covered now.
+                self.plans.clear();
+                Bypass::Uncovered
+            }
+            Some(Coverage { uncovered: Some(_), .. }) => Bypass::Uncovered,
+            // The topics are looked at behind this: what is proven has voided them.
+            Some(_) if changes.are_proven(now, staleness) => return Ok(()),
+            Some(_) => Bypass::Unproven,
+        };
+        let fallback = fallback.ok_or(why)?;
+        terms.ttl = terms.ttl.min(fallback);
+        terms.empty_ttl = terms.empty_ttl.min(fallback);
+        (terms.stale, terms.if_error) = (0, 0);
+        Ok(())
     }
 
     /// Returns the rule that a text's hint makes of the one that applies.

@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use refrain_cache::{Planted, Topic};
+use refrain_cache::{Planted, Topic, Topics};
 use refrain_pool::Now;
 use refrain_sql::hidden::Words;
 
 use crate::ground::ids::DatabaseIdentity;
 use crate::ground::schema::Schema;
 use crate::reads::hidden::Hidden;
+use crate::results::changes::DatabaseChanges;
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
 use crate::standbys::bug::StandbyBug;
@@ -35,6 +36,8 @@ pub(crate) struct Place {
     pub(crate) progress: PrimaryProgress,
     /// The changes of the settings with which sessions begin, for connections to standbys.
     pub(crate) defaults: StandbyDefaults,
+    /// The news of its replication stream.
+    pub(crate) changes: DatabaseChanges,
     places: Arc<Places>,
     known: Mutex<KnownPlace>,
 }
@@ -88,10 +91,10 @@ impl Places {
             return known;
         }
         let (topics, schema) = make();
-        let (hidden, defaults, known) = Default::default();
+        let (hidden, defaults, changes, known) = Default::default();
         let progress = PrimaryProgress::with(all.bug.clone());
         let places = self.clone();
-        let place = Place { topics, schema, hidden, progress, defaults, places, known };
+        let place = Place { topics, schema, hidden, progress, defaults, changes, places, known };
         let place = Arc::new(place);
         all.known.retain(|_, place| place.strong_count() > 0);
         all.known.insert(name.to_owned(), Arc::downgrade(&place));
@@ -104,9 +107,14 @@ impl Places {
         self.all().bug.plant(bug);
     }
 
+    /// Returns all places.
+    pub(crate) fn all_known(&self) -> Vec<Arc<Place>> {
+        self.all().known.values().filter_map(Weak::upgrade).collect()
+    }
+
     /// Returns the places of a cluster; all of them if it is not known which one that is.
     fn of_cluster(&self, cluster: Option<u64>) -> Vec<Arc<Place>> {
-        let places: Vec<_> = self.all().known.values().filter_map(Weak::upgrade).collect();
+        let places = self.all_known();
         let is_of = |place: &Arc<Place>| {
             let other = place.identity().map(|identity| identity.cluster);
             cluster.is_none() || other.is_none() || cluster == other
@@ -168,7 +176,7 @@ impl Place {
     pub(crate) fn table(&self, store: &ResultStore, oid: u32, name: String) -> Table {
         let topic = |what: &str| self.topic(store, what);
         let topics = [topic(&format!("table {oid}")), topic(&format!("name {name}"))];
-        Table { topics, name: name.into() }
+        Table { oid, topics, name: name.into() }
     }
 
     /// Returns the topic of the writes to the table with this OID that reach its children as well.
@@ -178,11 +186,10 @@ impl Place {
 
     /// Returns a topic that is the same in all places of the database.
     fn topic(&self, store: &ResultStore, what: &str) -> Topic {
-        let of = match self.identity() {
-            Some(DatabaseIdentity { cluster, database }) => format!("{cluster}/{database}"),
-            None => self.topics.place.to_string(),
-        };
-        store.topics.topic(format!("{what} {of}").as_bytes())
+        match self.identity() {
+            Some(identity) => topic_of(&store.topics, identity, what),
+            None => store.topics.topic(format!("{what} {}", self.topics.place).as_bytes()),
+        }
     }
 
     /// Returns the database that a server has said to be.
@@ -235,6 +242,12 @@ impl Place {
     fn known(&self) -> MutexGuard<'_, KnownPlace> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns a topic of a database.
+pub(crate) fn topic_of(topics: &Topics, identity: DatabaseIdentity, what: &str) -> Topic {
+    let DatabaseIdentity { cluster, database } = identity;
+    topics.topic(format!("{what} {cluster}/{database}").as_bytes())
 }
 
 impl Reach {

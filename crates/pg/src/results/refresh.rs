@@ -12,7 +12,9 @@ use refrain_pg_wire::tag::back;
 use refrain_pg_wire::write;
 use refrain_pool::Now;
 
+use crate::ground::ids::ServerOrigin;
 use crate::normalized::run::is_passing;
+use crate::results::changes::DatabaseChanges;
 use crate::results::filling::{Filling, Outcome};
 use crate::results::rule::Rule;
 use crate::settings::defaults::Defaults;
@@ -148,6 +150,11 @@ impl Refresh {
     /// Notes that there will be no reply that can be kept.
     pub(crate) fn object(&mut self) {
         self.failed = Some(NoReply::Lasting);
+    }
+
+    /// Notes which server gives the reply.
+    pub(crate) fn comes_from(&mut self, changes: &DatabaseChanges, server: Option<ServerOrigin>) {
+        self.filling.comes_from(changes, server);
     }
 
     /// Notes that the reply was this old when the server gave it.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_cache::{Account, Seed, Terms, Topic};
 use refrain_config::{CacheRule, Consistency, Pattern, PoolRule};
@@ -32,8 +33,8 @@ pub(crate) struct Rule {
     pub(crate) most: usize,
     /// The users who get each other's replies, as a number.
     pub(crate) whose: u64,
-    /// Whether a client reads what it has written.
-    pub(crate) own_writes: bool,
+    /// The promise beside that of the topics.
+    pub(crate) promise: Promise,
     /// Whether all clients read what anybody has written.
     pub(crate) all_writes: bool,
     /// The topics of all its replies.
@@ -41,6 +42,22 @@ pub(crate) struct Rule {
     /// Whether functions of users are trusted not to show the time or the session.
     pub(crate) trusts: bool,
     applies: Applies,
+}
+
+/// The promise of a rule beside that of its topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// None.
+    Nothing,
+    /// A client reads what it has written.
+    OwnWrites,
+    /// All clients read what was committed some time ago, whoever did so.
+    Commits {
+        /// That time, in microseconds.
+        staleness: u64,
+        /// The time for which a reply is given where that cannot be proven.
+        fallback: Option<u64>,
+    },
 }
 
 /// The conditions under which a rule of a pool applies to a request.
@@ -114,9 +131,13 @@ impl Rule {
         ];
         let tags = rule.tags.iter().map(|tag| store.topics.topic(tag_topic(tag).as_bytes()));
         topics.extend(tags);
-        let all_writes = rule.consistency == Consistency::Writes;
+        let commits = rule.consistency == Consistency::Commits;
+        let all_writes = rule.consistency == Consistency::Writes || commits;
         if all_writes {
             topics.push(database.writes.clone());
+        }
+        if commits {
+            topics.push(database.changes.clone());
         }
         Self {
             name: name.clone(),
@@ -125,7 +146,7 @@ impl Rule {
             terms: terms(rule, *quota),
             most: rule.max_result_size,
             whose: store.numbers.number(group.as_bytes()),
-            own_writes: rule.consistency == Consistency::Session,
+            promise: promise(rule),
             all_writes,
             topics,
             trusts: rule.trust_stable_functions,
@@ -175,8 +196,22 @@ pub(crate) fn flush(store: &ResultStore, seed: &Seed, what: Flush<'_>) -> bool {
     topic.is_some()
 }
 
+fn us(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn promise(rule: &CacheRule) -> Promise {
+    match rule.consistency {
+        Consistency::Ttl | Consistency::Writes => Promise::Nothing,
+        Consistency::Session => Promise::OwnWrites,
+        Consistency::Commits => Promise::Commits {
+            staleness: us(rule.max_staleness),
+            fallback: rule.fallback_ttl.map(us),
+        },
+    }
+}
+
 fn terms(rule: &CacheRule, quota: u16) -> Terms {
-    let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let percent = u32::from(rule.jitter.0);
     Terms {
         ttl: us(rule.ttl),

@@ -18,6 +18,8 @@ pub(crate) struct DatabaseTopics {
     pub(crate) schema: Topic,
     /// Every change of what decides who may log in.
     pub(crate) roles: Topic,
+    /// Every begin of its replication stream.
+    pub(crate) changes: Topic,
 }
 
 impl DatabaseTopics {
@@ -30,6 +32,7 @@ impl DatabaseTopics {
             every_write: named("every write"),
             schema: named("schema"),
             roles: named("roles"),
+            changes: named("changes"),
         }
     }
 }

@@ -18,6 +18,7 @@ use refrain_pg_wire::back as read;
 use refrain_pool::Now;
 
 use crate::auth::Login;
+use crate::ground::ids::ServerOrigin;
 use crate::ground::server_state::{IN_RECOVERY, READ_ONLY, ServerState};
 use crate::pipeline::job::Wishes;
 use crate::pipeline::outstanding::Outstanding;
@@ -42,6 +43,8 @@ pub(crate) enum LoginQuery {
     Connect,
     /// That for the server's state.
     State,
+    /// That for the server's origin.
+    Origin,
 }
 
 /// A login under way.
@@ -59,6 +62,8 @@ pub struct LoggingIn {
     pub(crate) runs: LoginQuery,
     /// The server's answer to the query for its state.
     pub(crate) state: Option<ServerState>,
+    /// The server's answer to the query for its origin.
+    pub(crate) origin: Option<ServerOrigin>,
 }
 
 impl LoggingIn {
@@ -115,6 +120,8 @@ pub struct ServerSession {
     pub(crate) wishes: Wishes,
     /// Its position, if it is a standby on which reads run.
     pub(crate) replayed: Replayed,
+    /// Its origin, if it was asked for it.
+    pub(crate) origin: Option<ServerOrigin>,
     /// Its replication connection, if it is one.
     pub(crate) relay: Option<Relay>,
     /// Whether a client left something behind that a reset has to remove.
@@ -134,6 +141,7 @@ impl ServerSession {
             behind: VecDeque::new(),
             wishes: Wishes::default(),
             replayed: Replayed::default(),
+            origin: None,
             relay: None,
             dirty: false,
         }

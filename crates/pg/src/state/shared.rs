@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "plant")]
 use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
-use refrain_config::{Options, UserSecret};
+use refrain_config::{Options, Server, UserSecret};
 use refrain_pool::Now;
 use refrain_pool::seed::seed;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Credential, ITERATIONS, Like, Password, Seed as AuthSeed, StoredSecret};
+use crate::changes::{Follower, Subscription};
 use crate::ground::durations::LoggedDurations;
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::reads::answers::Answers;
-use crate::results::places::Places;
+use crate::results::changes::ChangesView;
+use crate::results::places::{Place, Places};
 use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
 use crate::results::topics::DatabaseTopics;
@@ -100,13 +102,31 @@ impl SharedPart {
         database: &str,
         variant: u16,
     ) -> PoolSharedPart {
-        let name = settings.place(database);
-        let make = || {
-            let schema = lock(&self.schemas).entry(name.clone()).or_default().clone();
-            (DatabaseTopics::new(&self.results, &name), schema)
-        };
-        let place = self.places.place(&name, make);
+        let place = self.place(&settings.place(database));
         PoolSharedPart::new(settings, place, self.replications.of(variant))
+    }
+
+    /// Returns the place of this name.
+    fn place(&self, name: &str) -> Arc<Place> {
+        let make = || {
+            let schema = lock(&self.schemas).entry(name.to_owned()).or_default().clone();
+            (DatabaseTopics::new(&self.results, name), schema)
+        };
+        self.places.place(name, make)
+    }
+
+    /// Makes the state machine that follows the replication stream of a database.
+    pub fn follower(&self, server: &Server, subscription: Subscription) -> Follower {
+        let place = self.place(&server.place(&subscription.database));
+        Follower::new(&place, &self.results, subscription)
+    }
+
+    /// Returns the states of the replication streams that are followed.
+    pub fn changes(&self) -> Vec<ChangesView> {
+        let views = self.places.all_known().into_iter().map(|place| place.changes.view());
+        let mut views: Vec<_> = views.filter(|view| !view.database.is_empty()).collect();
+        views.sort_by(|one, other| one.database.cmp(&other.database));
+        views
     }
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.

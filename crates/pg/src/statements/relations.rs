@@ -15,6 +15,7 @@ use refrain_cache::Topic;
 /// table may get its name, and Refrain does not learn of that for a while.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
+    pub(crate) oid: u32,
     /// The writes to it.
     pub(crate) topics: [Topic; 2],
     /// Its schema and its name.

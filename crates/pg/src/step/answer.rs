@@ -5,7 +5,7 @@
 //! its reply is to be kept, the generations of what the reply depends on are noted here, before
 //! anything is sent.
 
-use refrain_cache::{Asker, Fill, Found, Hit, Waiter};
+use refrain_cache::{Asker, Fill, Found, Hit, Terms, Waiter};
 use refrain_config::PoolMode;
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::tag::back;
@@ -21,7 +21,7 @@ use crate::results::filling::Filling;
 use crate::results::of_client::KeptRequest;
 use crate::results::of_pool::{Bypass, Plan};
 use crate::results::refresh::{Refresh, Sent};
-use crate::results::rule::Rule;
+use crate::results::rule::{Promise, Rule};
 use crate::results::segment::{Form, Segment};
 use crate::settings::session::AGE_REPORT;
 use crate::state::parts::{Client, CoreState, Engine, conn_of, waiter};
@@ -114,11 +114,12 @@ impl Asking<'_> {
         let asker = until.map_or(Asker::Alone, |_| Asker::Waits(own_waiter));
         let out = self.ports.out(client.conn());
         let before = out.len();
-        let terms = refrain_cache::Terms {
-            since: if wanted.anew { now.0 + 1 } else { since(&wanted.plan, client) },
-            waited,
-            ..wanted.plan.rule.terms
-        };
+        let since = if wanted.anew { now.0 + 1 } else { 0 };
+        let mut terms = Terms { since, waited, ..wanted.plan.rule.terms };
+        if wanted.plan.rule.promise != Promise::Nothing {
+            let kept = keep_promise(self.core_state, client, &wanted.plan, now, &mut terms);
+            kept.inspect_err(|_| client.session.results.waits_no_more())?;
+        }
         write_heads(out, wanted.form);
         let store = &self.core_state.shared.protocol.results;
         let found = store.cache.look(key, &wanted.plan.topics, &terms, now.0, asker, out);
@@ -212,6 +213,8 @@ impl Asking<'_> {
             Bypass::Statement => counters.cache_bypass_statement += 1,
             Bypass::Moment => counters.cache_bypass_moment += 1,
             Bypass::Unwanted => counters.cache_bypass_unwanted += 1,
+            Bypass::Unproven => counters.cache_bypass_unproven += 1,
+            Bypass::Uncovered => counters.cache_bypass_uncovered += 1,
             Bypass::Login => {
                 counters.cache_bypass_login += 1;
                 return self.confirm_login();
@@ -302,9 +305,28 @@ fn count(found: &Found, rule: &Rule, counters: &mut Counters<StatementCounters>)
     });
 }
 
-/// Returns the earliest request of whose reply a client may get.
-fn since(plan: &Plan, client: &Client) -> u64 {
-    if plan.rule.own_writes { client.session.results.wrote() } else { 0 }
+/// Changes the terms of a request to what its rule promises beside its topics.
+///
+/// # Errors
+/// Why no reply of the rule may be given.
+fn keep_promise(
+    core_state: &mut CoreState,
+    client: &mut Client,
+    plan: &Plan,
+    now: Now,
+    terms: &mut Terms,
+) -> Result<(), Bypass> {
+    match plan.rule.promise {
+        Promise::Nothing => Ok(()),
+        Promise::OwnWrites => {
+            terms.since = terms.since.max(client.session.results.wrote());
+            Ok(())
+        }
+        Promise::Commits { .. } => {
+            let results = &mut core_state.pool_in_use(client.pool()).protocol.results;
+            results.as_mut().map_or(Ok(()), |results| results.look_at_changes(plan, now, terms))
+        }
+    }
 }
 
 /// Writes the replies to the first Parse and Bind. Those to later ones are part of the reply.

@@ -206,7 +206,11 @@ impl Step<'_, '_> {
         pool.protocol.wake();
         let id = pool.shared.id;
         let waiters = match task {
-            Task::Fetch(refresh) => refresh::conclude(pool, *refresh, now),
+            Task::Fetch(mut refresh) => {
+                let changes = &pool.shared.protocol.place().changes;
+                refresh.comes_from(changes, server.session.origin);
+                refresh::conclude(pool, *refresh, now)
+            }
             Task::LookUp(lookup) => {
                 let (waiters, wrong) = lookups::conclude(*lookup, now);
                 lookups::note_wrong(&mut self.step.log(), id, wrong);

@@ -185,6 +185,7 @@ impl Step<'_, '_> {
         let asked = link.client.session.suspicion.is_asked();
         let (used, halt) = link.replies(input);
         if let Some(from) = kept {
+            link.note_origin();
             self.keep_reply(client, from, halt == Halt::Ready);
             link = self.linked(client, server);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use refrain_cache::EntryView;
-use refrain_config::{Options, PoolCache, PoolRule};
+use refrain_config::{CacheRule, Consistency, Options, PoolCache, PoolRule};
 use refrain_pool::Now;
 use refrain_pool::ids::PoolId;
 use refrain_sql::comments::without_comments;
@@ -14,6 +14,7 @@ use refrain_sql::reads::{Objection, Unkept, may_be_read};
 
 use crate::normalized::compare_times::TimeComparison;
 use crate::normalized::query::{NormalizedQuery, Refused, Stage, State, Variant};
+use crate::results::changes::Uncovered;
 use crate::results::of_pool::rule_of_hint;
 use crate::results::rule::{Applies, Asks};
 use crate::results::texts;
@@ -117,6 +118,10 @@ pub fn explain_cache(shared: &Shared, options: &Options, text: &str) -> Vec<Cach
                 (Kept::No, format!("hint: the word \"{word}\" is not understood"))
             }
             _ => kept(&judged.text, judged.seed, known.as_ref(), pool, found.as_ref()),
+        };
+        let (kept, reason) = match (kept, known.as_ref().zip(found.as_ref())) {
+            (Kept::Yes, Some((known, rule))) => promised(known, pool, &rule.rule),
+            _ => (kept, reason),
         };
         let tables = known.as_ref().map(|statement| statement.relations().reads());
         let tables = tables.iter().flat_map(|tables| tables.iter());
@@ -313,6 +318,28 @@ fn kept(
             (Kept::Unknown, "the server has not been asked about it".to_owned())
         }
         None => (Kept::Unknown, "no client has run it".to_owned()),
+    }
+}
+
+/// Returns whether replies to a statement are kept that its rule is for, as far as the replication
+/// stream decides that.
+fn promised(known: &Statement, pool: &PoolShared, rule: &CacheRule) -> (Kept, String) {
+    if rule.consistency != Consistency::Commits {
+        return (Kept::Yes, String::new());
+    }
+    let changes = &pool.protocol.place().changes;
+    let verdict = known.verdict.known(pool.protocol.schema_changes());
+    let functions = verdict == Some(Ok(Read::Unkept(Unkept::Stable)));
+    let functions = functions.then_some(Uncovered::Functions);
+    let reads = known.relations().reads();
+    let uncovered = functions.or(changes.coverage(reads.iter().map(|it| it.oid)).uncovered);
+    let kept = if rule.fallback_ttl.is_some() { Kept::Yes } else { Kept::No };
+    match uncovered.map(Uncovered::reason) {
+        Some(reason) => (kept, format!("{}: {}", reason.name, reason.text)),
+        None if changes.view().state == "live" => (Kept::Yes, String::new()),
+        None => {
+            (kept, "stream: the replication stream is not live (SHOW CACHE CHANGES)".to_owned())
+        }
     }
 }
 

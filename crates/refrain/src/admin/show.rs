@@ -14,6 +14,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("cache", &cache::CACHE),
     ("cache advice", &cache::ADVICE),
     ("cache bypass", &cache::BYPASS),
+    ("cache changes", &cache::CHANGES),
     ("cache entries", &cache::ENTRIES),
     ("cache memory", &cache::MEMORY),
     ("cache rules", &cache::RULES),

@@ -8,8 +8,10 @@ pub(crate) mod sqlite;
 pub(crate) mod parser;
 mod console;
 mod peers;
+mod changes;
 mod served;
 pub(crate) mod sum;
 
+pub(crate) use changes::Streams;
 pub(crate) use peers::Peers;
 pub(crate) use served::{Helpers, PgState};

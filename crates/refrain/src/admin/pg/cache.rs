@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use refrain_config::{Consistency, Options, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, Kept, RepeatedRow};
-use refrain_pg::{CacheFigures, Counters, Flush};
+use refrain_pg::{CacheFigures, ChangesView, Counters, Flush};
 
 use crate::admin::table::{Column, Listing, Pair, bigint, int, nullable, ratio, table, text};
 use crate::admin::view::{Pool, View};
@@ -28,6 +28,8 @@ const REASONS: &[(&str, Count)] = &[
     ("moment", |counters| counters.protocol.cache_bypass_moment),
     ("unwanted", |counters| counters.protocol.cache_bypass_unwanted),
     ("login", |counters| counters.protocol.cache_bypass_login),
+    ("unproven", |counters| counters.protocol.cache_bypass_unproven),
+    ("uncovered", |counters| counters.protocol.cache_bypass_uncovered),
 ];
 
 /// `SHOW CACHE`: what the cache does for each pool.
@@ -120,6 +122,7 @@ fn consistency(of: Consistency) -> &'static str {
         Consistency::Ttl => "ttl",
         Consistency::Session => "session",
         Consistency::Writes => "writes",
+        Consistency::Commits => "commits",
     }
 }
 
@@ -226,6 +229,32 @@ pub(in crate::admin) const ADVICE: Listing<RepeatedRow> = Listing {
         let mut repeats = own::repeats(&view.snapshots);
         repeats.retain(|row| !in_session_mode(row));
         refrain_pg::advisable(&view.pg.cores.shared, &view.options, repeats)
+    },
+};
+
+/// `SHOW CACHE CHANGES`: the replication streams that are followed, and what they have brought.
+pub(in crate::admin) const CHANGES: Listing<(ChangesView, u64)> = Listing {
+    columns: &[
+        text("database", |(view, _)| view.database.clone()),
+        text("state", |(view, _)| view.state.to_owned()),
+        text("why", |(view, _)| view.why.clone()),
+        text("slot", |(view, _)| view.slot.clone()),
+        text("mark", |(view, _)| format!("{:X}/{:X}", view.mark >> 32, view.mark & 0xffff_ffff)),
+        nullable("proven_ms", |(view, now)| {
+            let proven = (view.proven.0 > 0).then_some(view.proven.0);
+            proven.map(|proven| (now.saturating_sub(proven) / 1000).to_string())
+        }),
+        bigint("proofs", |(view, _)| view.proofs),
+        bigint("snapshots", |(view, _)| view.snapshots),
+        bigint("commits", |(view, _)| view.commits),
+        bigint("doubts", |(view, _)| view.doubts),
+        bigint("losses", |(view, _)| view.losses),
+        bigint("tables", |(view, _)| view.tables),
+        bigint("uncovered", |(view, _)| view.uncovered),
+    ],
+    rows: |view| {
+        let changes = view.pg.cores.shared.protocol.changes().into_iter();
+        changes.map(|changes| (changes, view.now.0)).collect()
     },
 };
 

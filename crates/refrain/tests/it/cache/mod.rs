@@ -11,6 +11,7 @@ mod told;
 mod volatile;
 mod logins;
 mod hidden;
+mod changes;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;

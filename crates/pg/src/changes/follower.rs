@@ -1,0 +1,496 @@
+//! Follower: the state machine of one database's stream.
+//!
+//! ```text
+//! Checking ─► Creating ─► Locating ─► Starting ─► Waiting ─► Live
+//! ```
+//!
+//! The server is checked, the walsender makes a temporary slot, the slot is looked for on the
+//! server that is asked, and the stream begins. A commit in front of the stream's begin may not be
+//! visible yet: so the stream is live once all transactions are over that ran at its begin, and
+//! then all replies of before are void. After an error all begins anew, on new connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_cache::{Bug, Topic};
+use refrain_pg_wire::replication::{Change, Streamed, status_update};
+use refrain_pool::Now;
+
+use crate::changes::doubts::DOUBTS_MAX;
+use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
+use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
+use crate::changes::snapshot::XidSnapshot;
+use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream};
+use crate::changes::transactions::Touched;
+use crate::changes::waits::Waits;
+use crate::results::changes::ChangesView;
+use crate::results::places::{Place, topic_of};
+use crate::results::store::ResultStore;
+
+/// Time between two looks at what is published.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Time between two status updates.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+/// Time between two status updates while the stream has to come to a position.
+const PING_EVERY: Duration = Duration::from_micros(300);
+/// Time after which a server that says nothing is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A stream that is to be followed, and how.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// The database, as clients name it.
+    pub database: String,
+    /// The publications.
+    pub publications: Vec<String>,
+    /// The name of the slot, which no other stream has.
+    pub slot: String,
+    /// Time between two proofs while replies are asked for.
+    pub proof_every: Duration,
+}
+
+/// The state machine of one database's stream.
+#[derive(Debug)]
+pub struct Follower {
+    place: Arc<Place>,
+    store: Arc<ResultStore>,
+    subscription: Subscription,
+    counts: ChangesView,
+    stream: Option<Stream>,
+}
+
+impl Follower {
+    /// Makes the state machine of a database, without a stream.
+    pub(crate) fn new(
+        place: &Arc<Place>,
+        store: &Arc<ResultStore>,
+        subscription: Subscription,
+    ) -> Self {
+        let (place, store) = (place.clone(), store.clone());
+        let counts = ChangesView {
+            database: subscription.database.clone(),
+            state: "starting",
+            slot: subscription.slot.clone(),
+            ..ChangesView::default()
+        };
+        let follower = Self { place, store, subscription, counts, stream: None };
+        follower.show();
+        follower
+    }
+
+    /// Begins with a server: both connections are logged in to.
+    pub fn begin(&mut self, now: Now, walsender: u32) {
+        self.stream = Some(Stream::new(now, walsender));
+    }
+
+    /// Whether the stream is live.
+    pub fn is_live(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| matches!(stream.phase, Phase::Live))
+    }
+
+    /// Whether the stream has begun, or is to be made.
+    #[cfg(test)]
+    pub(super) fn has_begun(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether the stream has begun.
+    #[cfg(test)]
+    pub(super) fn is_streaming(&self) -> bool {
+        self.stream.as_ref().is_some_and(Stream::is_streaming)
+    }
+
+    /// Returns the next command for the walsender, if there is one.
+    pub fn command(&mut self) -> Option<String> {
+        let stream = self.stream.as_mut().filter(|stream| !stream.is_commanded)?;
+        let Subscription { slot, publications, .. } = &self.subscription;
+        let command = match stream.phase {
+            Phase::Creating => questions::create_slot(slot),
+            Phase::Starting => questions::start(slot, publications),
+            Phase::Checking | Phase::Locating | Phase::Waiting(_) | Phase::Live => return None,
+        };
+        stream.is_commanded = true;
+        Some(command)
+    }
+
+    /// Notes that the walsender has done a command.
+    ///
+    /// # Errors
+    /// If it was none after which it is ready.
+    pub fn commanded(&mut self) -> Result<(), String> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        match (&stream.phase, stream.is_commanded) {
+            (Phase::Creating, true) => {
+                (stream.phase, stream.is_commanded) = (Phase::Locating, false)
+            }
+            (Phase::Checking, false) => {}
+            _ => return Err("the walsender has ended the stream".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Notes that the stream has begun.
+    pub fn streams(&mut self, now: Now) {
+        let Some(stream) = &mut self.stream else { return };
+        stream.phase = Phase::Waiting(Waits::new(stream.snapshots + 1));
+        (stream.heard, stream.look_due, stream.snapshot_due) = (now, now, now);
+    }
+
+    /// Takes in a CopyData message of the walsender, or the beginning of a long one.
+    ///
+    /// # Errors
+    /// If the stream cannot go on.
+    pub fn hear(&mut self, now: Now, body: &[u8]) -> Result<(), String> {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) else {
+            return Err("the stream has not begun".to_owned());
+        };
+        stream.heard = now;
+        match Streamed::read(body).map_err(|error| error.to_string())? {
+            Streamed::Keepalive { end, wants_reply } => {
+                if wants_reply {
+                    stream.told = Now(0);
+                }
+                self.reach(end);
+                Ok(())
+            }
+            Streamed::Data(message) => {
+                let in_part = stream.transactions.are_in_part();
+                let change = Change::read(message, in_part).map_err(|error| error.to_string())?;
+                self.change(now, change)
+            }
+        }
+    }
+
+    fn change(&mut self, now: Now, change: Change<'_>) -> Result<(), String> {
+        let outside = || "a change comes outside of a transaction".to_owned();
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let transactions = &mut stream.transactions;
+        match change {
+            Change::Begin { xid } => transactions.begin(xid),
+            Change::Commit { end } => {
+                let (xid, touched) = transactions.commit().ok_or_else(outside)?;
+                return self.commit(now, xid, &touched, end);
+            }
+            Change::StreamStart { xid } => transactions.begin_part(xid),
+            Change::StreamStop => transactions.end_part(),
+            Change::StreamCommit { xid, end } => {
+                let touched = transactions.end(xid);
+                return self.commit(now, xid, &touched, end);
+            }
+            Change::StreamAbort { xid, subxid } if xid == subxid => {
+                let touched = transactions.end(xid);
+                if let Some(relations) = &mut stream.relations {
+                    relations.named_by(&touched.named, xid);
+                }
+            }
+            Change::StreamAbort { .. } | Change::Other => {}
+            Change::Row(oid) => transactions.current().ok_or_else(outside)?.change(oid),
+            Change::Truncate(oids) => {
+                let touched = transactions.current().ok_or_else(outside)?;
+                oids.iter().for_each(|oid| touched.change(oid));
+            }
+            Change::Relation { oid, schema, name } => {
+                let in_part = transactions.are_in_part();
+                let touched = transactions.current().ok_or_else(outside)?;
+                let schema = if schema.is_empty() { b"pg_catalog" } else { schema };
+                let full = [schema, b".", name].concat();
+                let full = String::from_utf8_lossy(&full).into_owned();
+                let relations = stream.relations.as_mut().ok_or_else(outside)?;
+                if relations.name(&self.store.topics, oid, full, in_part) {
+                    touched.named.push(oid);
+                }
+                if relations.len() > RELATIONS_MAX {
+                    return Err("the stream names too many relations".to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the commit of a transaction: what it has changed is in doubt from now on.
+    fn commit(&mut self, now: Now, xid: u32, touched: &Touched, end: u64) -> Result<(), String> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let relations = stream.relations.as_mut();
+        let mut topics = Vec::new();
+        let mut anything = touched.anything;
+        for oid in &touched.changed {
+            match relations.as_ref().and_then(|relations| relations.topics(*oid)) {
+                Some(own) => topics.push(own),
+                None => anything = true,
+            }
+        }
+        if let Some(relations) = relations {
+            relations.named_by(&touched.named, xid);
+        }
+        if !touched.is_nothing() {
+            let reach = self.place.reach();
+            topics.push(Arc::from(&*reach.every_write));
+            topics.extend(anything.then(|| Arc::from(&*reach.writes)));
+            if self.store.cache.has(Bug::EarlyEndOfDoubt) {
+                topics.iter().flat_map(|topics: &Arc<[Topic]>| topics.iter()).for_each(Topic::void);
+            } else {
+                stream.doubts.begin(xid, topics);
+            }
+            self.counts.commits += 1;
+            (stream.snapshot_due, stream.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
+            if stream.doubts.len() > DOUBTS_MAX {
+                return Err("too many commits are in doubt".to_owned());
+            }
+        }
+        // Behind the topics: what is proven from here on has been voided.
+        self.reach(end);
+        Ok(())
+    }
+
+    /// Notes that the stream is at a position.
+    fn reach(&mut self, position: u64) {
+        let Some(stream) = &mut self.stream else { return };
+        let proven = stream.proofs.reach(position);
+        self.prove(proven);
+    }
+
+    fn prove(&mut self, upto: Option<Now>) {
+        if let Some(upto) = upto.filter(|_| self.is_live()) {
+            self.place.changes.prove(upto);
+            self.counts.proofs += 1;
+        }
+    }
+
+    /// Returns the next question, which is sent now.
+    pub fn question(&mut self, now: Now) -> Option<(StreamQuestion, String)> {
+        let is_used = self.place.changes.are_used(now);
+        let stream = self.stream.as_mut()?;
+        let Subscription { slot, publications, proof_every, .. } = &self.subscription;
+        let (streaming, live) = (stream.is_streaming(), matches!(stream.phase, Phase::Live));
+        let may = |question| !stream.is_asking(question);
+        let (question, text) = match stream.phase {
+            Phase::Checking if may(StreamQuestion::Check) => {
+                (StreamQuestion::Check, questions::check(publications))
+            }
+            Phase::Locating if may(StreamQuestion::Slot) => {
+                (StreamQuestion::Slot, questions::slot(slot))
+            }
+            _ if live && is_used && stream.proof_due <= now && may(StreamQuestion::Flushed) => {
+                stream.proof_due = now.after(*proof_every);
+                (StreamQuestion::Flushed, questions::FLUSHED.to_owned())
+            }
+            _ if streaming
+                && stream.wants_snapshot()
+                && stream.snapshot_due <= now
+                && may(StreamQuestion::Snapshot) =>
+            {
+                stream.snapshots += 1;
+                (StreamQuestion::Snapshot, questions::SNAPSHOT.to_owned())
+            }
+            _ if streaming && stream.look_is_due(now) && may(StreamQuestion::Look) => {
+                stream.looks += 1;
+                stream.look_due = now.after(LOOK_EVERY);
+                let tables = self.place.changes.tables();
+                let named = stream.relations.as_mut().map(|it| it.ask(stream.looks));
+                let named = named.unwrap_or_default();
+                let both: Vec<u32> = tables.iter().chain(&named).copied().collect();
+                stream.looked_at = [tables, named];
+                let version = stream.checked.map_or(0, |checked| checked.version);
+                (StreamQuestion::Look, questions::look(&both, publications, version))
+            }
+            _ => return None,
+        };
+        stream.asked.push((question, now));
+        Some((question, text))
+    }
+
+    /// Takes in the answer to a question.
+    ///
+    /// # Errors
+    /// If the stream cannot go on.
+    pub fn answer(
+        &mut self,
+        now: Now,
+        question: StreamQuestion,
+        rows: &[RowBody],
+    ) -> Result<(), String> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let place = stream.asked.iter().position(|(asked, _)| *asked == question);
+        let asked = place.map(|place| stream.asked.remove(place).1);
+        let garbled = || format!("the server's answer about {question:?} cannot be read");
+        match question {
+            StreamQuestion::Check => {
+                let checked = questions::checked(rows)?;
+                stream.checked = Some(checked);
+                stream.relations = Some(NamedRelations::new(checked.identity));
+                stream.phase = Phase::Creating;
+                self.check_identity()?;
+            }
+            StreamQuestion::Slot => {
+                if questions::pid(rows) != Some(stream.walsender) {
+                    return Err("the stream and the questions lead to different servers, or a \
+                                pooler is between"
+                        .to_owned());
+                }
+                stream.phase = Phase::Starting;
+            }
+            StreamQuestion::Flushed => {
+                let flushed = questions::flushed(rows).ok_or_else(garbled)?;
+                let late = self.store.cache.has(Bug::ProofFromItsAnswer).then_some(now);
+                let began = late.or(asked).unwrap_or_default();
+                let proven = stream.proofs.answered(began, flushed);
+                self.prove(proven);
+            }
+            StreamQuestion::Snapshot => {
+                let snapshot = questions::snapshot(rows).ok_or_else(garbled)?;
+                self.see(now, &snapshot);
+            }
+            StreamQuestion::Look => {
+                let looked = Looked::read(rows).ok_or_else(garbled)?;
+                let [tables, named] = std::mem::take(&mut stream.looked_at);
+                if let Some(relations) = &mut stream.relations {
+                    relations.learn(&self.store.topics, stream.looks, &named, &looked.above);
+                }
+                let at_once = self.store.cache.has(Bug::CoveredAtOnce);
+                let next = if at_once { None } else { Some(stream.snapshots + 1) };
+                stream.tables.learn(&tables, looked, next);
+                self.check_identity()?;
+                self.tell_coverage();
+                self.show();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a snapshot: what is over by it is in doubt no more.
+    fn see(&mut self, now: Now, snapshot: &XidSnapshot) {
+        let Some(stream) = &mut self.stream else { return };
+        self.counts.snapshots += 1;
+        let number = stream.snapshots;
+        let ended = stream.doubts.hear(snapshot);
+        stream.tables.hear(number, snapshot);
+        if let Some(relations) = &mut stream.relations {
+            relations.hear(snapshot);
+        }
+        let [least, most] = SNAPSHOT_PAUSES;
+        let pause = if ended > 0 { least } else { stream.snapshot_pause };
+        stream.snapshot_pause = most.min(2 * pause);
+        if ended == 0 {
+            stream.snapshot_due = stream.snapshot_due.max(now.after(pause));
+        }
+        let over = match &mut stream.phase {
+            Phase::Waiting(_) if self.store.cache.has(Bug::LiveAtOnce) => true,
+            Phase::Waiting(waits) => waits.hears(number, snapshot),
+            _ => false,
+        };
+        if over {
+            self.go_live(now);
+        }
+        self.tell_coverage();
+    }
+
+    /// Checks that the pool's servers are of the database of the stream, as far as they have said.
+    fn check_identity(&self) -> Result<(), String> {
+        let own = self.stream.as_ref().and_then(|stream| stream.checked);
+        let theirs = self.place.identity();
+        match own.zip(theirs) {
+            Some((own, theirs)) if own.identity != theirs => {
+                Err("the servers of the pools are of another database than the stream".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn go_live(&mut self, now: Now) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(checked) = stream.checked else { return };
+        stream.phase = Phase::Live;
+        stream.proof_due = now;
+        // First the server: what it does not give is kept by nobody from then on.
+        self.place.changes.goes_live(checked.origin);
+        self.place.topics.changes.void();
+        self.show();
+    }
+
+    /// Tells which tables are covered. What is kept of them is from before, and void.
+    fn tell_coverage(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(checked) = stream.checked else { return };
+        let news = stream.tables.news();
+        if news.is_empty() {
+            return;
+        }
+        for oid in news.keys() {
+            let what = format!("table {oid}");
+            topic_of(&self.store.topics, checked.identity, &what).void();
+        }
+        self.place.changes.learn(news);
+    }
+
+    /// Appends a status update for the walsender if one is due.
+    pub fn status(&mut self, now: Now, out: &mut Vec<u8>) {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) else {
+            return;
+        };
+        let pause = if stream.proofs.wait() { PING_EVERY } else { STATUS_EVERY };
+        if stream.told.after(pause) <= now {
+            stream.told = now;
+            // The server looks at the time only to show it.
+            status_update(out, stream.proofs.mark(), 0, true);
+        }
+    }
+
+    /// Looks whether the server has been silent for too long.
+    ///
+    /// # Errors
+    /// If it has.
+    pub fn check(&self, now: Now) -> Result<(), String> {
+        let Some(stream) = &self.stream else { return Ok(()) };
+        if stream.asked.iter().any(|(_, since)| since.after(PATIENCE) <= now) {
+            return Err("the server does not answer".to_owned());
+        }
+        if stream.is_streaming() && stream.heard.after(PATIENCE) <= now {
+            return Err("the walsender is silent".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Returns the time at which something is due, if nothing comes before.
+    pub fn wakes(&self, now: Now) -> Now {
+        let Some(stream) = &self.stream else { return now.after(STATUS_EVERY) };
+        let pause = self.subscription.proof_every.min(STATUS_EVERY);
+        let mut next = now.after(pause);
+        if stream.proofs.wait() {
+            next = next.min(stream.told.after(PING_EVERY));
+        }
+        if stream.wants_snapshot() && !stream.is_asking(StreamQuestion::Snapshot) {
+            next = next.min(stream.snapshot_due);
+        }
+        next
+    }
+
+    /// Notes that the stream is lost.
+    pub fn lose(&mut self, why: &str) {
+        // The gate closes first: when the doubts end, nothing is given by it any more.
+        self.place.changes.lose();
+        self.stream = None;
+        why.clone_into(&mut self.counts.why);
+        self.counts.losses += 1;
+        self.show();
+    }
+
+    fn show(&self) {
+        let stream = self.stream.as_ref();
+        let live = self.is_live();
+        self.place.changes.show(ChangesView {
+            state: if live { "live" } else { "starting" },
+            why: if live { String::new() } else { self.counts.why.clone() },
+            mark: stream.map_or(0, |stream| stream.proofs.mark()),
+            doubts: stream.map_or(0, |stream| stream.doubts.len() as u64),
+            ..self.counts.clone()
+        });
+    }
+}
+
+impl Drop for Follower {
+    /// Shows that the stream is followed no more.
+    fn drop(&mut self) {
+        self.place.changes.lose();
+        self.place.changes.show(ChangesView::default());
+    }
+}

@@ -1,0 +1,352 @@
+//! Rules with `consistency = "commits"`: what is committed past Refrain voids replies, and no reply
+//! is older than the rule says.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use xtask::postgres::Cluster;
+
+use crate::cache::{WAYS, Way, warm, with_both_versions};
+use crate::session::Session;
+use crate::world::{Config, Proxy, Version, addr, eventually};
+
+with_both_versions! {
+    commits_past_refrain_void_replies,
+    no_read_is_older_than_the_rule_says,
+    a_commit_that_others_do_not_see_yet_stays_in_doubt,
+    what_was_written_before_a_table_was_published_is_not_missed,
+    tables_that_the_stream_lacks_are_read_at_the_server,
+    a_stream_that_is_lost_gives_nothing_and_comes_back,
+    nothing_is_left_of_a_refrain_that_is_killed,
+}
+
+const DATABASE: &str = "shop";
+const RULE: &str = "[[cache.rules]]\nttl = \"10min\"\nconsistency = \"commits\"\n\
+                    max_staleness = \"100ms\"\n";
+const STALENESS: Duration = Duration::from_millis(100);
+
+/// A database whose changes are followed, and the program over it.
+struct World {
+    proxy: Proxy,
+    cluster: Cluster,
+}
+
+impl World {
+    /// Starts a server with these tables, all of them published, and the program.
+    fn start(version: Version, setup: &str, rule: &str) -> Self {
+        let cluster = Cluster::start(version, &[("wal_level", "logical")]).unwrap();
+        cluster.psql("postgres", &format!("create database {DATABASE}")).unwrap();
+        let mut direct = Session::open(addr(&cluster), DATABASE);
+        direct.run(setup);
+        direct.run("create publication refrain for all tables");
+        direct.run("create role follower login replication");
+        let config = Config::over(&cluster).only(DATABASE).pool("pool_size", "8");
+        let config = config.general("workers", "2").server("changes", "\"replication\"");
+        let config = config.server("changes_user", "\"follower\"").more(rule);
+        Self { proxy: config.start(), cluster }
+    }
+
+    /// Opens a session that does not pass through the program.
+    fn direct(&self) -> Session {
+        Session::open(addr(&self.cluster), DATABASE)
+    }
+
+    fn reader(&self) -> Session {
+        self.proxy.open(DATABASE)
+    }
+
+    fn changes(&self, column: &str) -> String {
+        self.proxy.show("cache changes")[0][column].clone()
+    }
+
+    fn is_live(&self) -> bool {
+        self.changes("state") == "live"
+    }
+
+    /// Returns whether a text is kept, and why not.
+    fn explain(&self, text: &str) -> (String, String) {
+        let reply = self.proxy.console().query(&format!("explain cache {text}"));
+        let row = reply.rows().into_iter().next().unwrap_or_default();
+        let column = |place: usize| row.get(place).cloned().flatten().unwrap_or_default();
+        (column(2), column(6))
+    }
+}
+
+fn commits_past_refrain_void_replies(version: Version) {
+    let world = World::start(
+        version,
+        "create table t (a int primary key, b text); insert into t values (1, 'one');
+         create table parts (a int primary key, b text) partition by range (a);
+         create table part partition of parts for values from (0) to (10);
+         insert into parts values (1, 'one');
+         create table parent (a int primary key); insert into parent values (1);
+         create table child (a int primary key references parent on delete cascade);
+         insert into child values (1);
+         create view v as select * from t",
+        RULE,
+    );
+    let changes = [
+        ("update t set b = b || 'x'", "select b from t"),
+        ("begin; update t set b = b || 'y'; commit", "select b from t"),
+        ("begin; savepoint s; update t set b = b || 'z'; release s; commit", "select b from v"),
+        ("do $$ begin update t set b = b || 'd'; end $$", "select b from t"),
+        ("insert into t values (2, 'two')", "select count(*) from t"),
+        ("copy t from program 'echo 3,three' with (delimiter ',')", "select count(*) from t"),
+        ("truncate t", "select count(*) from t"),
+        ("update part set b = b || 'p'", "select b from parts"),
+        ("update parts set b = b || 'q'", "select b from part"),
+        (
+            "create table later partition of parts for values from (10) to (20);
+             insert into parts values (11, 'later')",
+            "select count(*) from parts",
+        ),
+        ("insert into parts values (12, 'later')", "select count(*) from parts"),
+        ("delete from parent", "select count(*) from child"),
+    ];
+    for (way, (change, text)) in WAYS.into_iter().cycle().zip(changes) {
+        let (mut reader, mut direct) = (world.reader(), world.direct());
+        way.prepare(&mut reader, text);
+        let before = warm(&world.proxy, way, &mut reader, text);
+        direct.run(change);
+        thread::sleep(STALENESS);
+        let after = way.read(&mut reader, text);
+        assert_ne!(before, after, "{way:?} {change}");
+        let due = direct.query(text).words();
+        assert!(after.ends_with(&due[3..]), "{way:?} {change}: {after} {due}");
+    }
+    assert!(world.proxy.log().contains("changes of database shop are live"));
+}
+
+/// A row, and the versions of it that were acknowledged.
+#[derive(Default)]
+struct Row(Mutex<Vec<(Instant, u64)>>);
+
+impl Row {
+    fn acknowledged(&self, version: u64) {
+        self.0.lock().unwrap().push((Instant::now(), version));
+    }
+
+    /// Returns the newest version that was acknowledged this long before a moment.
+    fn due(&self, moment: Instant, staleness: Duration) -> u64 {
+        let versions = self.0.lock().unwrap();
+        let old = versions.iter().rev().find(|(at, _)| *at + staleness <= moment);
+        old.map_or(0, |(_, version)| *version)
+    }
+}
+
+/// The time for which readers and writers run; `REFRAIN_COMMITS` sets another number of seconds.
+fn duration() -> Duration {
+    let set = std::env::var("REFRAIN_COMMITS").ok().and_then(|it| it.parse().ok());
+    Duration::from_secs(set.unwrap_or(4))
+}
+
+fn no_read_is_older_than_the_rule_says(version: Version) {
+    const ROWS: usize = 16;
+    let world = World::start(
+        version,
+        "create table t (a int primary key, b bigint);
+         insert into t select a, 0 from generate_series(0, 15) a;
+         create table noise (a int primary key, b bigint);
+         insert into noise select a, 0 from generate_series(0, 999) a",
+        RULE,
+    );
+    warm(&world.proxy, Way::Simple, &mut world.reader(), "select b from t where a = 0");
+    let rows: Vec<Row> = (0..ROWS).map(|_| Row::default()).collect();
+    let (over, late, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let (rows, over, mut session) = (&rows, &over, world.direct());
+            scope.spawn(move || {
+                for round in 1_u64.. {
+                    // One writer has every fourth row.
+                    let row = writer + 4 * (round as usize % (ROWS / 4));
+                    session.run(&format!("update t set b = {round} where a = {row}"));
+                    rows[row].acknowledged(round);
+                    if over.load(SeqCst) {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+            });
+        }
+        for _ in 0..2 {
+            let (over, mut session) = (&over, world.direct());
+            scope.spawn(move || {
+                for round in (0..1000).cycle().take_while(|_| !over.load(SeqCst)) {
+                    session.run(&format!("update noise set b = b + 1 where a = {round}"));
+                }
+            });
+        }
+        for reader in 0..8 {
+            let (rows, over, late, reads) = (&rows, &over, &late, &reads);
+            let mut session = world.reader();
+            scope.spawn(move || {
+                for round in (reader..).take_while(|_| !over.load(SeqCst)) {
+                    let row = round % ROWS;
+                    let due = rows[row].due(Instant::now(), STALENESS);
+                    let text = format!("select b from t where a = {row}");
+                    let value: u64 = session.value(&text).parse().unwrap();
+                    late.fetch_add(u64::from(value < due), SeqCst);
+                    reads.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        thread::sleep(duration());
+        over.store(true, SeqCst);
+    });
+    thread::sleep(STALENESS);
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    let hits = world.proxy.counter("cache_hits");
+    let reads = reads.into_inner();
+    println!("{reads} reads, {hits} hits; {:?}", world.proxy.show("cache changes"));
+    assert!(hits > 100, "{hits} of {reads}; {:?}", world.proxy.show("cache bypass"));
+    for row in 0..ROWS {
+        let text = format!("select b from t where a = {row}");
+        assert_eq!(reader.value(&text), direct.value(&text), "row {row} is wrong for good");
+    }
+    assert_eq!(late.into_inner(), 0, "reads are older than the rule says");
+}
+
+/// A synchronous standby that is away keeps a commit from being visible, and not from being in the
+/// stream.
+fn a_commit_that_others_do_not_see_yet_stays_in_doubt(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 1)";
+    let world = World::start(version, setup, RULE);
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    let text = "select b from t where a = 1";
+    warm(&world.proxy, Way::Simple, &mut reader, text);
+    let wait = |session: &mut Session, who: &str| {
+        session.run(&format!("alter system set synchronous_standby_names = '{who}'"));
+        session.run("select pg_reload_conf()");
+        eventually("the option is in force", || {
+            session.value("show synchronous_standby_names") == who
+        });
+    };
+    wait(&mut direct, "nobody");
+    let before: u64 = world.changes("commits").parse().unwrap();
+    let mut writer = world.direct();
+    eventually("the writer has the option", || {
+        writer.value("show synchronous_standby_names") == "nobody"
+    });
+    writer.send(&[crate::session::query("update t set b = 2 where a = 1")]);
+    eventually("the commit is in the stream", || {
+        let shown = || world.changes("commits").parse::<u64>().unwrap();
+        // The view follows the stream within a second.
+        shown() > before
+    });
+    // Nobody sees it yet, so what is read now is as old as the reply from before.
+    for _ in 0..20 {
+        assert_eq!(reader.value(text), "1");
+    }
+    wait(&mut direct, "");
+    writer.ready();
+    thread::sleep(STALENESS);
+    assert_eq!(reader.value(text), "2");
+    warm(&world.proxy, Way::Simple, &mut reader, text);
+}
+
+fn what_was_written_before_a_table_was_published_is_not_missed(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 1);
+                 create table u (a int primary key, b int); insert into u values (1, 1)";
+    let world = World::start(version, setup, RULE);
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    direct.run("drop publication refrain; create publication refrain for table t");
+    let text = "select b from u where a = 1";
+    eventually("the table is seen to be unpublished", || {
+        reader.value(text);
+        world.explain(text).1.starts_with("unpublished")
+    });
+    let mut writer = world.direct();
+    writer.run("begin; update u set b = 2 where a = 1");
+    direct.run("alter publication refrain add table u");
+    eventually("the table is seen to be published", || {
+        assert_eq!(reader.value(text), "1");
+        let (kept, why) = world.explain(text);
+        assert_ne!(kept, "yes", "it is covered at once");
+        why.starts_with("late")
+    });
+    writer.run("commit");
+    assert_eq!(reader.value(text), "2");
+    warm(&world.proxy, Way::Simple, &mut reader, text);
+    direct.run("update u set b = 3");
+    thread::sleep(STALENESS);
+    assert_eq!(reader.value(text), "3");
+}
+
+fn tables_that_the_stream_lacks_are_read_at_the_server(version: Version) {
+    let world = World::start(
+        version,
+        "create unlogged table unlogged (a int primary key); insert into unlogged values (1);
+         create table other (a int primary key); insert into other values (1);
+         create table parts (a int primary key) partition by range (a);
+         create table part partition of parts for values from (0) to (10);
+         create unlogged table odd partition of parts for values from (10) to (20);
+         create materialized view seen as select * from other;
+         create table covered (a int primary key); insert into covered values (1)",
+        RULE,
+    );
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    for (table, why) in [("unlogged", "unlogged"), ("parts", "child"), ("seen", "materialized")] {
+        let text = format!("select count(*) from {table}");
+        eventually("it is known why a table is not covered", || {
+            reader.value(&text);
+            world.explain(&text).1.starts_with(why)
+        });
+        let hits = world.proxy.counter("cache_hits");
+        for _ in 0..20 {
+            reader.value(&text);
+        }
+        assert_eq!(world.proxy.counter("cache_hits"), hits, "{table}");
+    }
+    assert!(world.proxy.counter("cache_bypass_uncovered") > 60);
+    let covered = "select count(*) from covered";
+    warm(&world.proxy, Way::Simple, &mut reader, covered);
+    assert_eq!(world.explain(covered).0, "yes");
+    direct.run("drop publication refrain");
+    direct.run("create publication refrain for all tables with (publish = 'insert, update')");
+    eventually("the table is covered no more", || world.explain(covered).1.starts_with("kinds"));
+    direct.run("delete from covered");
+    assert_eq!(reader.value(covered), "0");
+}
+
+fn a_stream_that_is_lost_gives_nothing_and_comes_back(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 0)";
+    let mut world = World::start(version, setup, RULE);
+    let text = "select b from t where a = 1";
+    let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+               where application_name = 'refrain changes'";
+    let mut reader = world.reader();
+    for round in 1..4 {
+        warm(&world.proxy, Way::Simple, &mut reader, text);
+        let mut direct = world.direct();
+        assert_eq!(direct.value(end), "2", "a walsender and a session for questions");
+        direct.run(&format!("update t set b = {round}"));
+        thread::sleep(STALENESS);
+        assert_eq!(reader.value(text), round.to_string());
+        eventually("the stream is live again", || world.is_live());
+    }
+    assert!(world.proxy.log().contains("changes of database shop are lost"));
+    warm(&world.proxy, Way::Simple, &mut reader, text);
+    world.cluster.stop();
+    world.cluster.resume().unwrap();
+    world.direct().run("update t set b = 9");
+    let mut reader = world.reader();
+    assert_eq!(reader.value(text), "9");
+    eventually("the stream is live again", || world.is_live());
+    warm(&world.proxy, Way::Simple, &mut reader, text);
+}
+
+fn nothing_is_left_of_a_refrain_that_is_killed(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 0)";
+    let World { proxy, cluster } = World::start(version, setup, RULE);
+    let mut direct = Session::open(addr(&cluster), DATABASE);
+    eventually("there is a slot", || {
+        direct.value("select count(*) from pg_replication_slots where temporary") == "1"
+    });
+    proxy.signal("KILL");
+    eventually("the slot is gone", || {
+        direct.value("select count(*) from pg_replication_slots") == "0"
+    });
+}
