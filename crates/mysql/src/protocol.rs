@@ -12,7 +12,7 @@ use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
-    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
+    ClientSession, ClientState, CorePart, My, Quiescent, Reading, ServerSession, Transaction,
 };
 use crate::sides::{Probe, Side};
 use crate::views::{ClientView, ServerView};
@@ -27,6 +27,10 @@ impl Background for My {
 }
 
 impl Views for My {
+    fn commands(core: &CorePart) -> Vec<u64> {
+        core.figures.calls_by_time()
+    }
+
     fn client_view(session: &ClientSession) -> ClientView {
         ClientView { pinned: session.reasons(), statements: session.statements.count() }
     }
