@@ -21,8 +21,8 @@ use crate::{entering, killing, preparing, probe, release, replies, requests, set
 impl Background for My {
     fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
         let core_state = &mut step.engine.core_state;
-        let most = core_state.shared.protocol.figures_max();
-        core_state.protocol.figures.limit(most);
+        let core = &mut core_state.protocol;
+        core_state.shared.protocol.counting.apply(&mut core.figures, &mut core.texts);
     }
 }
 
