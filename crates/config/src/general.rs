@@ -168,6 +168,13 @@ table_with_log! {
     stat_statements_max: u32 = "5000" ["0" to "100000"],
         Reload, takes ["0", "100"], not ["-1", "100001", "all"];
 
+    /// Whether texts of MySQL's clients that are not prepared have figures each of its own.
+    ///
+    /// Texts that differ in their literals alone are one. Each text is then read once more, which
+    /// adds some percent to what Refrain works for it. Otherwise all of a pool count together.
+    stat_texts: bool = "false",
+        Reload, takes ["true"], not ["yes", "1"];
+
     /// Time over which statistics are taken, for averages of the console and for the log.
     ///
     /// An average covers the period before and the one under way.

@@ -25,6 +25,19 @@ macro_rules! table_with_log {
             log_level: $crate::choices::LogLevel = "info",
                 Reload, takes ["error", "trace"], not ["verbose"];
 
+            /// Whether the log tells each login of a client, and each login to a server.
+            ///
+            /// At the level `info`, a line for each, however many there are. `log_level = "debug"`
+            /// tells them as well.
+            log_connections: bool = "false",
+                Reload, takes ["true"], not ["yes", "1"];
+
+            /// Whether the log tells each end of a client's session, with its reason and age.
+            ///
+            /// As `log_connections`. What ends with an error is told in any case.
+            log_disconnections: bool = "false",
+                Reload, takes ["true"], not ["yes", "1"];
+
             /// Time zone of the times in the log.
             ///
             /// `UTC`, `system` for that of the machine, or a name such as `Europe/Berlin`. A name

@@ -50,6 +50,8 @@ pub(crate) struct Sent {
     pub(crate) statement: u32,
     /// Whether the server's number of that was foretold.
     pub(crate) is_foretold: bool,
+    /// The number under which its text is counted; 0 if it has none, or is counted with others.
+    pub(crate) text: u64,
 }
 
 impl Sent {

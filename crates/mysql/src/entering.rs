@@ -398,5 +398,8 @@ pub(crate) fn welcome(step: &mut Step<'_, My>, conn: Conn) {
     session.place = Place::default();
     session.listed = Some(sessions.list(number, serial, agreed.user.clone()));
     session.state = ClientState::Ready(agreed);
+    let pool = client.pool();
+    step.engine.core_state.pool(pool).counters.pool.client_logins += 1;
     step.engine.connections.unblock(conn);
+    step.log().note_login(conn);
 }

@@ -1,9 +1,9 @@
 //! Figures of statements: what is counted when the reply to a client's command is over.
 //!
 //! A statement is one that a client has prepared. Texts that come as such count together for their
-//! pool, as in PostgreSQL's protocol: to tell one from another would take more than all else that
-//! is done for them. So do statements whose text is not all there, and those that the client has
-//! closed before the reply came.
+//! pool, as in PostgreSQL's protocol, unless `stat_texts` has each counted by itself (`texts`):
+//! that takes more than all else that is done for figures. Together count also statements whose
+//! text is not all there, and those that the client has closed before the reply came.
 //!
 //! A statement's number is made of its pool and its text, so it is the same on all cores.
 
@@ -22,6 +22,7 @@ use crate::commands::{ReadPacket, Sent};
 use crate::parts::My;
 use crate::shown::without_literals;
 use crate::statement::Statement;
+use crate::texts::KnownText;
 
 /// Counts a client's command that runs the statement of this number and took so many microseconds.
 /// Its reply ends with this packet.
@@ -51,6 +52,8 @@ pub struct CoreStatementsView {
     statements: Vec<Arc<Statement>>,
     /// How many servers have each, by its number.
     servers: HashMap<u64, u32>,
+    /// The texts that the core counts by themselves.
+    pub texts: Vec<KnownText>,
 }
 
 /// A statement that is known on a core.
@@ -85,7 +88,8 @@ pub fn core_statements(engine: &Engine<My>) -> CoreStatementsView {
         }
     }
     let statements = core.statements.all().cloned().collect();
-    CoreStatementsView { figures: core.figures.copy(), statements, servers }
+    let (figures, texts) = (core.figures.copy(), core.texts.all());
+    CoreStatementsView { figures, statements, servers, texts }
 }
 
 impl CoreStatementsView {

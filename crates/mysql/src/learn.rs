@@ -174,7 +174,8 @@ pub(crate) fn learn_late(
     let ok = OkPacket::read(packet.payload, server.agreed)?;
     let verb = if purpose == Purpose::AskSetBack { Verb::Set } else { Verb::Other };
     let facts = Facts { verb, ..Facts::default() };
-    let sent = Sent { command: command::QUERY, facts, statement: 0, is_foretold: false };
+    let command = command::QUERY;
+    let sent = Sent { command, facts, statement: 0, is_foretold: false, text: 0 };
     if client.settings == server.settings {
         return learn_changes(client, server, (&ok, &sent));
     }

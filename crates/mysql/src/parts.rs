@@ -1,7 +1,7 @@
 //! The parts of the protocol, for each thing that the pool has.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
@@ -27,6 +27,7 @@ use crate::sides::Side;
 use crate::slots::Slots;
 use crate::statement::{Statement, Statements};
 use crate::text::{Memory, Tables};
+use crate::texts::{Counting, Texts};
 use crate::views::{ClientView, ServerView};
 use crate::wishes::Wishes;
 
@@ -324,6 +325,8 @@ pub struct CorePart {
     pub(crate) statements: Registry,
     /// The figures of the statements.
     pub(crate) figures: StatementFigures,
+    /// The texts that are counted by themselves.
+    pub(crate) texts: Texts,
 }
 
 /// The part that the cores share.
@@ -338,19 +341,14 @@ pub struct SharedPart {
     views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
-    /// Statements of which a core has figures, at most.
-    figures_max: AtomicUsize,
+    /// What is counted.
+    pub(crate) counting: Counting,
 }
 
 impl SharedPart {
     /// Returns what the server said that was reached last, if there was any.
     pub(crate) fn flavour(&self) -> Option<Arc<Flavour>> {
         lock(&self.flavour).clone()
-    }
-
-    /// Returns the greatest number of statements of which a core has figures.
-    pub(crate) fn figures_max(&self) -> usize {
-        self.figures_max.load(Relaxed)
     }
 
     /// Returns the moment of what servers get now.
@@ -474,10 +472,10 @@ impl Parts for My {
         ServerSession::default()
     }
     fn core(shared: &SharedPart) -> CorePart {
-        let mut figures = StatementFigures::default();
-        figures.limit(shared.figures_max());
+        let (figures, texts) = shared.counting.begin(shared.seed.clone());
         CorePart {
             figures,
+            texts,
             settings: Interned::new(shared.seed.clone()),
             statements: Registry::new(shared.seed.clone()),
             ..CorePart::default()
@@ -489,7 +487,7 @@ impl Parts for My {
         shared
     }
     fn options_changed(shared: &SharedPart, options: &Options) {
-        shared.figures_max.store(options.general.stat_statements_max as usize, Relaxed);
+        shared.counting.set(&options.general);
     }
     fn pool_shared(_: &SharedPart, _: &PoolSettings, _database: &str, _variant: u16) -> PoolPart {
         PoolPart::default()

@@ -12,7 +12,7 @@ use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
 use crate::errors::{self, Brand};
 use crate::parts::{
-    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
+    ClientSession, ClientState, CorePart, My, Quiescent, Reading, ServerSession, Transaction,
 };
 use crate::sides::{Probe, Side};
 use crate::views::{ClientView, ServerView};
@@ -21,12 +21,16 @@ use crate::{entering, killing, preparing, probe, release, replies, requests, set
 impl Background for My {
     fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
         let core_state = &mut step.engine.core_state;
-        let most = core_state.shared.protocol.figures_max();
-        core_state.protocol.figures.limit(most);
+        let core = &mut core_state.protocol;
+        core_state.shared.protocol.counting.apply(&mut core.figures, &mut core.texts);
     }
 }
 
 impl Views for My {
+    fn commands(core: &CorePart) -> Vec<u64> {
+        core.figures.calls_by_time()
+    }
+
     fn client_view(session: &ClientSession) -> ClientView {
         ClientView { pinned: session.reasons(), statements: session.statements.count() }
     }

@@ -40,7 +40,7 @@ pub(crate) type Identity<'a> = (PoolId, &'a Settings, &'a [u8]);
 
 /// Returns the number under which a statement is counted whose pool and text have this hash. Those
 /// of PostgreSQL's protocol are counted from 1 and do not come near, and it is one in JavaScript.
-fn number_of(hash: u64) -> u64 {
+pub(crate) fn number_of(hash: u64) -> u64 {
     1 << 52 | hash >> 12
 }
 

@@ -188,7 +188,7 @@ fn answered(
                 let now = step.now;
                 step.engine.core_state.shared.protocol.change(sent.facts.tables, now);
             }
-            let mut counted = 0;
+            let mut counted = sent.text;
             if sent.statement != 0 {
                 let Linked { client: c, server, ports, .. } = step.linked(client, conn);
                 let out = ports.out(conn);

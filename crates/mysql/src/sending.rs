@@ -5,6 +5,7 @@ use refrain_mysql_wire::packet::{HEADER_BYTES, message};
 use refrain_mysql_wire::{Header, Status, command};
 use refrain_pool::client::Client;
 use refrain_pool::core_state::CoreState;
+use refrain_pool::ids::PoolId;
 use refrain_pool::inbox::Rest;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Now, Step};
@@ -121,7 +122,8 @@ pub(crate) fn send(
     session.pins.add(facts.pins);
     note_verb(session, facts);
     let Incoming { command, statement, .. } = *packet;
-    let sent = Sent { command, facts, statement, is_foretold };
+    let text = number_of_text((core_state, s.pool()), packet);
+    let sent = Sent { command, facts, statement, is_foretold, text };
     let command = Command::of_client(sent);
     let is_silent = command.is_none() && missing == 0;
     match command {
@@ -137,6 +139,17 @@ pub(crate) fn send(
         settle::settle(step, conn, server);
     }
     Some(packet.here())
+}
+
+/// Returns the number under which a command's text is counted; 0 if it has none, or is counted with
+/// others.
+#[inline]
+fn number_of_text((core_state, pool): (&mut CoreState<My>, PoolId), packet: &Incoming<'_>) -> u64 {
+    let core = &mut core_state.protocol;
+    match packet.command {
+        command::QUERY => core.texts.number(pool, packet.body, &core.figures),
+        _ => 0,
+    }
 }
 
 /// Does what has to be done about the number that LAST_INSERT_ID() tells before a text that uses

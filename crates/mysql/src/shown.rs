@@ -7,23 +7,74 @@
 /// Stands for the part of a text that is left out.
 const LEFT_OUT: &str = "…";
 
+/// Bytes at most of the beginning of a text, as it is shown.
+const BEGINNING_BYTES: usize = 1024;
+/// Bytes at most of a text that are read for its beginning.
+const READ_BYTES: usize = 16 * 1024;
+
 /// Returns a text with `''` for each string and `0` for each number, and without its comments.
 pub(crate) fn without_literals(text: &[u8]) -> String {
-    let (mut shown, mut rest) = (Vec::with_capacity(text.len()), text);
-    while let Some(&byte) = rest.first() {
-        let Some(length) = token(rest) else {
-            return String::from_utf8_lossy(&shown).trim_end().to_owned() + " " + LEFT_OUT;
-        };
-        match byte {
+    let mut shown = Vec::with_capacity(text.len());
+    let is_whole = pieces(text, |piece| {
+        shown.extend_from_slice(piece);
+        true
+    });
+    words(&shown, is_whole)
+}
+
+/// Returns the beginning of a text in the same form.
+pub(crate) fn beginning(text: &[u8]) -> String {
+    let mut shown = Vec::new();
+    let is_whole = pieces_of_beginning(text, |piece| shown.extend_from_slice(piece));
+    words(&shown, is_whole)
+}
+
+fn words(shown: &[u8], is_whole: bool) -> String {
+    let shown = String::from_utf8_lossy(shown);
+    if is_whole { shown.trim().to_owned() } else { shown.trim().to_owned() + " " + LEFT_OUT }
+}
+
+/// Passes on the pieces of which [`beginning`] is made, without its blanks at both ends. Returns
+/// false if a part of the text is left out.
+pub(crate) fn pieces_of_beginning(text: &[u8], mut emit: impl FnMut(&[u8])) -> bool {
+    let mut room = BEGINNING_BYTES;
+    let read = &text[..text.len().min(READ_BYTES)];
+    let is_whole = pieces(read, |piece| {
+        let fits = piece.len() <= room;
+        let piece = &piece[..piece.len().min(room)];
+        room -= piece.len();
+        emit(piece);
+        fits
+    });
+    is_whole && read.len() == text.len()
+}
+
+/// Passes on the pieces of a text as it is shown, until `emit` says that there are enough. Returns
+/// false if a part of the text is left out.
+fn pieces(text: &[u8], mut emit: impl FnMut(&[u8]) -> bool) -> bool {
+    // What has been passed is shown as it is from there on.
+    let (mut begins, mut at) = (0, 0);
+    while let Some(&byte) = text.get(at) {
+        let rest = &text[at..];
+        let length = token(rest);
+        let shown: Option<&[u8]> = match byte {
+            _ if length.is_none() => Some(b""),
             // A string between double quotes may be a name, and is not told from one.
-            b'\'' | b'"' => shown.extend_from_slice(b"''"),
-            b'0'..=b'9' => shown.push(b'0'),
-            _ if is_comment(rest) => shown.push(b' '),
-            _ => shown.extend_from_slice(&rest[..length]),
+            b'\'' | b'"' => Some(b"''"),
+            b'0'..=b'9' => Some(b"0"),
+            _ if is_comment(rest) => Some(b" "),
+            _ => None,
+        };
+        if let Some(shown) = shown {
+            if !emit(&text[begins..at]) || !emit(shown) {
+                return false;
+            }
+            begins = at + length.unwrap_or(0);
         }
-        rest = &rest[length..];
+        let Some(length) = length else { return false };
+        at += length;
     }
-    String::from_utf8_lossy(shown.trim_ascii()).into_owned()
+    emit(&text[begins..])
 }
 
 /// Returns the length of the token that a text begins with; `None` if it is not certain.

@@ -199,11 +199,34 @@ pub enum Level {
     Debug,
 }
 
+/// Which parts of sessions the operator wants to see in normal times, each of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionNotes {
+    /// Logins of clients, and to servers.
+    pub logins: bool,
+    /// Ends of clients' sessions.
+    pub ends: bool,
+}
+
+impl SessionNotes {
+    /// Returns the importance of a login.
+    pub(crate) fn login_level(self) -> Level {
+        if self.logins { Level::Info } else { Level::Debug }
+    }
+
+    /// Returns the importance of the end of a session that ends without an error.
+    pub(crate) fn end_level(self) -> Level {
+        if self.ends { Level::Info } else { Level::Debug }
+    }
+}
+
 /// A line for the log.
 #[derive(Clone, Debug)]
 pub struct Note {
     /// The importance of the line.
     pub level: Level,
+    /// Whether the line is written however many say the same.
+    pub is_each: bool,
     /// The reason as a short key (see [`crate::disconnect::DisconnectReason`] and [`News`]).
     pub cause: &'static str,
     /// The protocol's code of the error that the client gets, or that the server has sent.

@@ -95,6 +95,8 @@ pub struct StatementFigures {
     statements: usize,
     /// The greatest number of statements.
     most: usize,
+    /// The calls of all statements, by the bucket of their time; empty while nothing is counted.
+    all: Vec<u64>,
 }
 
 impl StatementFigures {
@@ -108,12 +110,29 @@ impl StatementFigures {
         }
         if self.places.is_none() && most > 0 {
             self.settle_places();
+            self.all = vec![0; POWERS * STEPS];
         }
+    }
+
+    /// Returns the greatest number of statements.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Whether a statement has figures.
+    pub fn has(&self, id: u64) -> bool {
+        self.has_statement(id)
     }
 
     /// Returns a copy to be looked at, without the places of the blocks.
     pub fn copy(&self) -> Self {
-        Self { places: None, blocks: self.blocks.clone(), ..*self }
+        Self { places: None, blocks: self.blocks.clone(), all: Vec::new(), ..*self }
+    }
+
+    /// Returns the number of calls of all statements in each bucket ([`times_of_bucket`]), since
+    /// the start; nothing if nothing is counted.
+    pub fn calls_by_time(&self) -> Vec<u64> {
+        self.all.clone()
     }
 
     /// Counts a call of a statement of a pool that took `us` microseconds and had so many rows. The
@@ -121,6 +140,9 @@ impl StatementFigures {
     #[inline]
     pub fn count(&mut self, id: u64, pool: PoolId, us: u64, rows: u64) {
         let (power, step) = place_of(us);
+        if let Some(calls) = self.all.get_mut(power as usize * STEPS + step) {
+            *calls += 1;
+        }
         let Some(block) = self.block(id, pool, power) else { return };
         block.rows += rows;
         block.time_us += us;
@@ -243,6 +265,13 @@ impl StatementFigures {
     }
 }
 
+/// Returns the least time, in microseconds, of calls in a bucket of
+/// [`StatementFigures::calls_by_time`], and the least that is longer than all of them.
+pub fn times_of_bucket(at: usize) -> (u64, u64) {
+    let (least, width) = bounds_of(at / STEPS, at % STEPS);
+    (least as u64, (least + width) as u64)
+}
+
 /// Returns the place where a block is looked for first.
 #[inline]
 fn home(key: u64) -> usize {
@@ -360,6 +389,23 @@ mod tests {
         assert_eq!((sum.counts.calls, sum.counts.rows), (10_000, 20_000));
         assert_eq!((sum.pool, sum.mean_us()), (POOL, times.iter().sum::<u64>() / 10_000));
         assert_eq!(SumOfFigures::default().quantile_us(0.5), 0);
+    }
+
+    #[test]
+    fn times_of_all_statements_are_counted() {
+        let mut figures = limited(2);
+        for id in 1..=100 {
+            figures.count(id, POOL, 1_000 + id, 1);
+        }
+        let calls = figures.calls_by_time();
+        assert_eq!(calls.iter().sum::<u64>(), 100);
+        for (at, _) in calls.iter().enumerate().filter(|(_, calls)| **calls > 0) {
+            let (from, below) = times_of_bucket(at);
+            assert!(from >= 1_000 - 32 && below <= 1_100 + 33, "{from} to {below}");
+            assert!(calls[at] <= below - from);
+        }
+        figures.limit(0);
+        assert!(figures.calls_by_time().is_empty() && figures.copy().calls_by_time().is_empty());
     }
 
     #[test]

@@ -70,6 +70,19 @@ pub struct HostView {
     pub unsuited: u64,
     /// The time by which the host's data is behind, in microseconds, at most, if that is known.
     pub lag_us: Option<u64>,
+    /// Whether the host was a standby when a server there last told, if one has.
+    pub is_standby: Option<bool>,
+}
+
+impl HostView {
+    /// Returns the word for the host's role: nothing if that is not known.
+    pub fn role(&self) -> &'static str {
+        match self.is_standby {
+            None => "",
+            Some(true) => "standby",
+            Some(false) => "primary",
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +102,7 @@ struct Entry {
     failures: u64,
     unsuited: u64,
     lag_us: Option<u64>,
+    is_standby: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -169,6 +183,7 @@ impl Hosts {
             failures: entry.failures,
             unsuited: entry.unsuited,
             lag_us: entry.lag_us,
+            is_standby: entry.is_standby,
         };
         self.hosts.iter().zip(&known.entries).map(view).collect()
     }
@@ -390,6 +405,11 @@ impl HostPlace {
     /// Notes by how much the host's data is behind, at most, as a server there has shown.
     pub(crate) fn note_lag(&self, lag_us: Option<u64>) {
         self.hosts.known().entries[self.at].lag_us = lag_us;
+    }
+
+    /// Notes whether the host is a standby, as a server there has told.
+    pub(crate) fn note_role(&self, is_standby: bool) {
+        self.hosts.known().entries[self.at].is_standby = Some(is_standby);
     }
 
     /// Notes that a server was lost: the next server looks at the hosts first.

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::event::{Action, Level, TlsPeer};
+use crate::event::{Action, Level, SessionNotes, TlsPeer};
 use crate::ids::Conn;
 use crate::parts::Parts;
 use crate::time::Now;
@@ -80,6 +80,8 @@ pub struct Ports<P: Parts> {
     spare: Vec<Vec<u8>>,
     /// The least important notes that somebody reads.
     noted: Level,
+    /// Notes of sessions that are more important than otherwise.
+    sessions: SessionNotes,
 }
 
 impl<P: Parts> Default for Ports<P> {
@@ -92,6 +94,7 @@ impl<P: Parts> Default for Ports<P> {
             actions: std::collections::VecDeque::new(),
             spare: Vec::new(),
             noted: Level::Debug,
+            sessions: SessionNotes::default(),
         }
     }
 }
@@ -100,6 +103,16 @@ impl<P: Parts> Ports<P> {
     /// Has the engine make no notes that are less important than these: nobody reads them.
     pub fn note_from(&mut self, level: Level) {
         self.noted = level;
+    }
+
+    /// Makes these notes of sessions as important as what an operator wants to see.
+    pub fn note_sessions(&mut self, sessions: SessionNotes) {
+        self.sessions = sessions;
+    }
+
+    /// Returns the notes of sessions that are as important.
+    pub(crate) fn session_notes(&self) -> SessionNotes {
+        self.sessions
     }
 
     /// True if somebody reads notes of this level.

@@ -185,6 +185,12 @@ pub trait Views: Parts {
         let _ = (engine, extent);
         Self::View::default()
     }
+    /// Returns how many commands took how long
+    /// ([`crate::figures::StatementFigures::calls_by_time`]).
+    fn commands(core: &Self::Core) -> Vec<u64> {
+        let _ = core;
+        Vec::new()
+    }
     /// Checks a client's session.
     ///
     /// # Errors

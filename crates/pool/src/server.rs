@@ -191,6 +191,13 @@ impl<P: Parts> Server<P> {
         }
     }
 
+    /// Notes whether the server's host is a standby.
+    pub fn note_role(&self, is_standby: bool) {
+        if let Some(place) = &self.place {
+            place.note_role(is_standby);
+        }
+    }
+
     /// Returns the server's pool.
     #[inline]
     pub fn pool(&self) -> PoolId {

@@ -68,6 +68,8 @@ pub struct Snapshot<P: Parts> {
     pub servers: Vec<ServerView<P>>,
     /// The protocol's part.
     pub protocol: P::View,
+    /// Commands of clients by their time ([`crate::figures::StatementFigures::calls_by_time`]).
+    pub commands: Vec<u64>,
     /// Number of connections of clients, at their login or logged in.
     pub connections: u32,
     /// Number of connections still at their login, including those that send a cancel request; zero
@@ -221,6 +223,7 @@ impl<P: Parts> Snapshot<P> {
             clients: self.clients.into_iter().map(|view| view.of_another(client)).collect(),
             servers: self.servers.into_iter().map(|view| view.of_another(server)).collect(),
             protocol: Q::View::default(),
+            commands: self.commands,
             connections: self.connections,
             logging_in: self.logging_in,
         }

@@ -376,6 +376,7 @@ fn serve(source: &Source, how: How) -> ExitCode {
     }
     log::start(options.general.log_format, options.general.log_level);
     log::set_timezone(&options.general.log_timezone);
+    log::set_sessions(&options.general);
     log::remarks(&remarks, "start");
     log::abort_on_panic();
     descriptors::raise();

@@ -85,6 +85,7 @@ impl<P: Served> Worker<P> {
         let Self { kernel, worker_state, .. } = self;
         let mut now = None;
         worker_state.ports.note_from(log::level());
+        worker_state.ports.note_sessions(log::sessions());
         kernel.turn(worker_state.poll_timeout(before), &mut |happened| {
             let now = *now.get_or_insert_with(|| worker_state.clock.now());
             worker_state.handle_event(now, happened);

@@ -30,23 +30,34 @@ struct Merged {
     figures: SumOfFigures,
 }
 
-/// A pool's names, and a text as it was sent; `None` for all that is not known.
-type Key = (Arc<str>, Arc<str>, Option<Box<[u8]>>);
+/// A pool's names, and what was run there.
+type Key = (Arc<str>, Arc<str>, Ran);
+
+/// Something that clients have run.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Ran {
+    /// All that is not known.
+    Others,
+    /// A prepared statement with this text, as it was sent.
+    Prepared(Box<[u8]>),
+    /// A text that is shown so.
+    Text(Arc<str>),
+}
 
 /// Returns the statements of these cores. Clients that agree on other capabilities have another
 /// pool, with statements of its own, and count together here.
 fn statements(shared: &Shared<My>, cores: &[CoreStatementsView]) -> Vec<StatementView> {
     let pools: HashMap<PoolId, _> =
         shared.pools().into_iter().map(|pool| (pool.id, pool)).collect();
-    let key = |pool: PoolId, text: Option<&[u8]>| {
+    let key = |pool: PoolId, ran: Ran| {
         let pool = pools.get(&pool)?;
-        Some((Arc::clone(&pool.database), Arc::clone(&pool.user), text.map(Box::from)))
+        Some((Arc::clone(&pool.database), Arc::clone(&pool.user), ran))
     };
     let mut figures = HashMap::new();
     cores.iter().for_each(|core| SumOfFigures::add_core(&mut figures, &core.figures));
     let mut merged: BTreeMap<Key, Merged> = BTreeMap::new();
     for known in cores.iter().flat_map(CoreStatementsView::known) {
-        let Some(key) = key(known.pool, Some(known.sent)) else { continue };
+        let Some(key) = key(known.pool, Ran::Prepared(known.sent.into())) else { continue };
         let entry = merged.entry(key).or_insert_with(|| Merged {
             id: known.id,
             text: known.shown(),
@@ -60,10 +71,22 @@ fn statements(shared: &Shared<My>, cores: &[CoreStatementsView]) -> Vec<Statemen
             entry.figures.add(&sum);
         }
     }
-    // What is left is of texts that were not prepared, and of statements that are not known any
-    // more.
+    for text in cores.iter().flat_map(|core| &core.texts) {
+        let Some(key) = key(text.pool, Ran::Text(text.shown.clone())) else { continue };
+        // What has no figures any more is not listed.
+        let Some(sum) = figures.remove(&text.id) else { continue };
+        let entry = merged.entry(key).or_insert_with(|| Merged {
+            id: text.id,
+            text: text.shown.to_string(),
+            bytes: text.shown.len() as u64,
+            ..Merged::default()
+        });
+        entry.id = entry.id.min(text.id);
+        entry.figures.add(&sum);
+    }
+    // What is left is of texts that count together, and of statements that are not known any more.
     for sum in figures.into_values() {
-        let Some(key) = key(sum.pool, None) else { continue };
+        let Some(key) = key(sum.pool, Ran::Others) else { continue };
         let others = || Merged { text: refrain_pg::OTHERS.to_owned(), ..Merged::default() };
         merged.entry(key).or_insert_with(others).figures.add(&sum);
     }

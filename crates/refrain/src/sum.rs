@@ -112,6 +112,7 @@ pub(crate) mod tests {
             clients: Vec::new(),
             servers: Vec::new(),
             protocol: CoreView::default(),
+            commands: Vec::new(),
             connections: 0,
             logging_in: 0,
         }

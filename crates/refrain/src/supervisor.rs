@@ -270,6 +270,7 @@ impl Supervisor {
     fn put_into_force(&self, options: Options, setup: Setup) {
         log::set_level(options.general.log_level);
         log::set_timezone(&options.general.log_timezone);
+        log::set_sessions(&options.general);
         log::open_syslog(&options.general);
         self.state.reload(options, setup);
     }

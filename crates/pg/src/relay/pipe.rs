@@ -134,8 +134,10 @@ impl Pipeline<'_> {
 
     #[cold]
     fn note_recovery(&mut self, value: Option<&[u8]>) {
-        let wants = self.pool().settings.server.target_session_attrs;
-        if let Some(finding) = server_state::of_report(wants, value == Some(b"on")) {
+        let (wants, is_standby) =
+            (self.pool().settings.server.target_session_attrs, value == Some(b"on"));
+        self.server.note_role(is_standby);
+        if let Some(finding) = server_state::of_report(wants, is_standby) {
             self.find_host(finding);
         }
     }

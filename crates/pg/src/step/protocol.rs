@@ -158,6 +158,10 @@ impl Sides for Pg {
 }
 
 impl Views for Pg {
+    fn commands(core: &CorePart) -> Vec<u64> {
+        core.figures.calls_by_time()
+    }
+
     fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
         let (authenticated, name, _) = session.login.console()?;
         Some((name, authenticated.user()))

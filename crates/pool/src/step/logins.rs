@@ -55,9 +55,10 @@ impl<P: Protocol> Supply<'_, P> {
             }
         }
         let (host, place, pid) = (server.host.clone(), server.place.clone(), server.pid);
-        if self.ports.notes(Level::Debug) {
+        let level = self.ports.session_notes().login_level();
+        if self.ports.notes(level) {
             let detail = format!("{host}, process {pid}");
-            self.log().note_host(id, &host, Level::Debug, News::ServerLogin.key(), detail);
+            self.log().note_host(id, &host, level, News::ServerLogin.key(), detail);
         }
         self.host_answers(id, &host);
         Some((id, place.map_or_else(Vec::new, |place| self.host_found(conn, &place))))

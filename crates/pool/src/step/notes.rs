@@ -47,14 +47,16 @@ pub fn note_client<P: Protocol>(
         return;
     }
     let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
-    put(ports, (client, pool), (level, cause.key(), code), names, detail);
+    let is_each = level == Level::Info && ports.session_notes().ends;
+    put(ports, (client, pool), (level, is_each), (cause.key(), code), names, detail);
 }
 
 /// Puts a line about a client into the log.
 fn put<P: Protocol>(
     ports: &mut Ports<P>,
     (client, pool): (&Client<P>, Option<&Pool<P>>),
-    (level, cause, code): (Level, &'static str, Option<Cow<'static, str>>),
+    (level, is_each): (Level, bool),
+    (cause, code): (&'static str, Option<Cow<'static, str>>),
     names: Option<(&str, &str)>,
     detail: String,
 ) {
@@ -68,7 +70,8 @@ fn put<P: Protocol>(
         None => said().map(|(database, user)| (database.into(), user.into())).unzip(),
     };
     let (client, peer) = (Some(client.serial), Some(peer));
-    let note = Note { level, cause, code, client, peer, database, user, server: None, detail };
+    let server = None;
+    let note = Note { level, is_each, cause, code, client, peer, database, user, server, detail };
     ports.act(Action::Note(Box::new(note)));
 }
 
@@ -113,7 +116,10 @@ fn note_pool<P: Protocol>(
     let (database, user) = (Some(pool.shared.database.clone()), Some(pool.shared.user.clone()));
     let server = Some(host.to_string());
     let (client, peer) = (None, None);
-    let note = Note { level, cause, code, client, peer, database, user, server, detail };
+    // The options of these bound how many are told.
+    let is_each = cause == News::Duration.key()
+        || cause == News::ServerLogin.key() && ports.session_notes().logins;
+    let note = Note { level, is_each, cause, code, client, peer, database, user, server, detail };
     ports.act(Action::Note(Box::new(note)));
 }
 
@@ -131,14 +137,16 @@ impl<P: Protocol> Log<'_, P> {
 
     /// Logs that a client has logged in.
     pub fn note_login(&mut self, conn: Conn) {
-        let level = Level::Debug;
+        let level = self.ports.session_notes().login_level();
         if !self.ports.notes(level) {
             return;
         }
         let Some(client) = self.connections.peek_client(conn) else { return };
         let pool = self.core_state.peek_pool(client.pool);
         let key = News::ClientLogin.key();
-        put(self.ports, (client, pool), (level, key, None), None, String::new());
+        let detail = client.secured.as_ref().map_or_else(String::new, ToString::to_string);
+        let is_each = level == Level::Info;
+        put(self.ports, (client, pool), (level, is_each), (key, None), None, detail);
     }
 
     /// Logs a line about a client, with all that it may have.

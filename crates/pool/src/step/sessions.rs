@@ -158,10 +158,11 @@ impl<P: Protocol> Step<'_, P> {
         let level = match cause {
             DisconnectReason::Terminated
             | DisconnectReason::ClientGone
-            | DisconnectReason::Shutdown => Level::Debug,
+            | DisconnectReason::Shutdown => self.ports.session_notes().end_level(),
             _ => Level::Warn,
         };
-        self.log().note_client(conn, level, cause, String::new());
+        let detail = self.age(conn, "");
+        self.log().note_client(conn, level, cause, detail);
         if says {
             self.tell(conn, cause);
         }
@@ -191,9 +192,23 @@ impl<P: Protocol> Step<'_, P> {
         let (level, amid) = match server.map(|server| P::activity(&server.session)) {
             Some(Activity { in_transaction: true, .. }) => (Level::Info, ", amid a transaction"),
             Some(Activity { owes: true, .. }) => (Level::Info, ", amid a request"),
-            _ => (Level::Debug, ""),
+            _ => (self.ports.session_notes().end_level(), ""),
         };
-        self.log().note_client(conn, level, DisconnectReason::ClientGone, format!("{why}{amid}"));
+        let detail = self.age(conn, &format!("{why}{amid}"));
+        self.log().note_client(conn, level, DisconnectReason::ClientGone, detail);
+    }
+
+    /// Returns these words about the end of a session, and how long the session was if the operator
+    /// wants to see ends.
+    fn age(&mut self, conn: Conn, words: &str) -> String {
+        let client = self.engine.connections.peek_client(conn);
+        match client.filter(|_| self.ports.session_notes().ends) {
+            Some(client) => {
+                let comma = if words.is_empty() { "" } else { ", " };
+                format!("{words}{comma}age {} s", self.now.since(client.connected) / 1_000_000)
+            }
+            None => words.to_owned(),
+        }
     }
 
     /// Closes the connection of a client with which the loop could not agree on its encryption.

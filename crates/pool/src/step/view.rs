@@ -53,6 +53,7 @@ impl<P: Protocol> Engine<P> {
             clients,
             servers: self.connections.servers().filter_map(|s| self.server_view(s)).collect(),
             protocol: P::view(self, extent),
+            commands: P::commands(&self.core_state.protocol),
             connections,
             logging_in,
         }

@@ -5,6 +5,7 @@
 //! number of its clients.
 
 use refrain_config::Database;
+use refrain_pool::figures::times_of_bucket;
 use refrain_pool::snapshot::ServerViewState;
 use refrain_pool::stats::Histogram;
 
@@ -83,19 +84,23 @@ fn saved(view: &View<'_>) -> Vec<Pair> {
     ]
 }
 
-/// How many times of a kind lay between a bound and half of it.
+/// How many times of a kind lay between two bounds.
 pub(super) struct Bucket {
     kind: &'static str,
+    from_us: u64,
     below_us: u64,
     count: u64,
 }
 
-/// `SHOW TIMES`: the histograms over all pools, without the buckets that are empty.
+/// `SHOW TIMES`: the histograms over all pools, without the buckets that are empty. That of
+/// commands is as fine as those of statements; the others are those of the metrics, with bounds of
+/// powers of two.
 pub(super) const TIMES: Listing<Bucket> = Listing {
     columns: &[
         text("time", |row| row.kind.to_owned()),
         bigint("below_us", |row| row.below_us),
         bigint("count", |row| row.count),
+        bigint("from_us", |row| row.from_us),
     ],
     rows: |view| {
         let all = view.counters();
@@ -105,13 +110,30 @@ pub(super) const TIMES: Listing<Bucket> = Listing {
             ("wait", &all.wait_time),
             ("turn", &all.turn_time),
         ];
-        kinds.into_iter().flat_map(buckets).collect()
+        kinds.into_iter().flat_map(buckets).chain(commands(view)).collect()
     },
 };
 
+/// Returns the buckets of the times of commands.
+fn commands(view: &View<'_>) -> impl Iterator<Item = Bucket> + use<> {
+    let mut counts = Vec::new();
+    for core in &view.snapshots {
+        counts.resize(core.commands.len().max(counts.len()), 0);
+        counts.iter_mut().zip(&core.commands).for_each(|(sum, count)| *sum += count);
+    }
+    let bucket = |(place, count)| {
+        let (from_us, below_us) = times_of_bucket(place);
+        Bucket { kind: "command", from_us, below_us, count }
+    };
+    counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(bucket)
+}
+
 fn buckets((kind, times): (&'static str, &Histogram)) -> impl Iterator<Item = Bucket> {
     let counts = times.buckets.iter().copied().enumerate();
-    let bucket = move |(place, count)| Bucket { kind, below_us: 1_u64 << place, count };
+    let bucket = move |(place, count)| {
+        let below_us = 1_u64 << place;
+        Bucket { kind, from_us: below_us / 2, below_us, count }
+    };
     counts.filter(|(_, count)| *count > 0).map(bucket)
 }
 

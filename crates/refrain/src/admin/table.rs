@@ -19,6 +19,7 @@ enum Value<T> {
     Text(fn(&T) -> String),
     Nullable(fn(&T) -> Option<String>),
     Number(Kind, fn(&T) -> u64),
+    NullableNumber(fn(&T) -> Option<u64>),
     Signed(fn(&T) -> i64),
 }
 
@@ -36,6 +37,13 @@ pub(super) const fn int<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T
 
 pub(super) const fn bigint<T>(name: &'static str, value: fn(&T) -> u64) -> Column<T> {
     Column { name, value: Value::Number(Kind::Int8, value), is_new: false }
+}
+
+pub(super) const fn nullable_bigint<T>(
+    name: &'static str,
+    value: fn(&T) -> Option<u64>,
+) -> Column<T> {
+    Column { name, value: Value::NullableNumber(value), is_new: false }
 }
 
 /// Makes a column of a number that may be negative.
@@ -70,7 +78,7 @@ impl<T> Column<T> {
         let kind = match self.value {
             Value::Text(_) | Value::Nullable(_) => Kind::Text,
             Value::Number(kind, _) => kind,
-            Value::Signed(_) => Kind::Int8,
+            Value::NullableNumber(_) | Value::Signed(_) => Kind::Int8,
         };
         Heading { name: self.name.into(), kind }
     }
@@ -80,6 +88,7 @@ impl<T> Column<T> {
             Value::Text(value) => Some(value(row)),
             Value::Nullable(value) => value(row),
             Value::Number(_, value) => Some(value(row).to_string()),
+            Value::NullableNumber(value) => value(row).map(|number| number.to_string()),
             Value::Signed(value) => Some(value(row).to_string()),
         }
     }

@@ -75,6 +75,7 @@ fn note_wrong(user: &str, peer: IpAddr, pause: Duration) {
     let user: String = user.chars().take(NAME_MAX).collect();
     log::note(&Note {
         level: Level::Warn,
+        is_each: false,
         cause: News::DashboardLogin.key(),
         code: None,
         client: None,

@@ -70,7 +70,7 @@ function words(column, value) {
 // ---- Tables
 
 // Columns that are shown first, and those that are not shown.
-const FIRST = ["text", "template", "database", "user", "rule", "host", "reason", "calls", "uses", "seen"];
+const FIRST = ["text", "template", "database", "user", "rule", "host", "role", "reason", "calls", "uses", "seen"];
 const LONG = ["text", "template", "statement", "reason", "message", "for", "advice"];
 const HIDDEN = {
   pools: ["cl_active_cancel_req", "cl_waiting_cancel_req", "sv_active_cancel", "sv_being_canceled",
@@ -205,16 +205,16 @@ function before(now) {
   return far || samples[0];
 }
 
-// Returns a quantile of the times between two samples, in microseconds. Buckets have bounds of
-// powers of two, and within one the times are taken to be spread evenly.
+// Returns a quantile of the times between two samples, in microseconds. Within a bucket the times
+// are taken to be spread evenly.
 function quantile(times, older, kind, share) {
   const was = new Map(older.filter(([name]) => name === kind).map(([, bound, count]) => [bound, count]));
   const grown = times.filter(([name]) => name === kind)
-    .map(([, bound, count]) => [bound, count - (was.get(bound) || 0)]);
-  const all = grown.reduce((sum, [, count]) => sum + count, 0);
+    .map(([, bound, count, from]) => [from, bound, count - (was.get(bound) || 0)]);
+  const all = grown.reduce((sum, [, , count]) => sum + count, 0);
   let rest = share * all;
-  for (const [bound, count] of grown) {
-    if (count > 0 && rest <= count) return bound / 2 + (bound / 2) * (rest / count);
+  for (const [from, bound, count] of grown) {
+    if (count > 0 && rest <= count) return from + (bound - from) * (rest / count);
     rest -= count;
   }
   return null;
@@ -265,8 +265,10 @@ function overview({ overview: listing, times, waits, warnings }) {
     ? keys.reduce((sum, key) => sum + (now[key] - older.figures[key]), 0) / seconds : null);
   const sum = (...keys) => keys.reduce((all, key) => all + now[key], 0);
   const said = (value) => (value === null ? "–" : number(value));
-  const of = (kind, share) => quantile(times.rows, older.times, kind, share);
-  const [p50, p99] = [of("query", 0.5), of("query", 0.99)];
+  // Without figures of statements (stat_statements_max = 0) there are the coarse ones of queries.
+  const kind = times.rows.some(([name]) => name === "command") ? "command" : "query";
+  const of = (share) => quantile(times.rows, older.times, kind, share);
+  const [p50, p99] = [of(0.5), of(0.99)];
   if (seconds > 0) {
     curves.xacts.push(rate("xacts"));
     curves.p99.push(p99 || 0);
@@ -279,7 +281,7 @@ function overview({ overview: listing, times, waits, warnings }) {
   const servers = sum("servers_active", "servers_idle", "servers_login");
   tiles($("now"), [
     ["Transactions", said(rate("xacts")), "a second", `${count.format(now.xacts)} since the start`, curve(curves.xacts)],
-    ["Latency p99", p99 === null ? "–" : time(p99), "", p50 === null ? "no query of late" : `p50 ${time(p50)}, of queries`, curve(curves.p99)],
+    ["Latency p99", p99 === null ? "–" : time(p99), "", p50 === null ? "no query of late" : `p50 ${time(p50)}, of ${kind === "query" ? "queries" : "commands"}`, curve(curves.p99)],
     ["Clients", count.format(now.clients), "", `${now.clients_waiting} wait; at most ${count.format(now.clients_max)} (max_client_conn)`],
     ["Servers", count.format(servers), "", `${now.servers_active} at work, ${now.servers_idle} idle`],
     ["Servers' time", rate("query_time_us") === null ? "–" : (rate("query_time_us") / 1e6).toFixed(2), "s a second", `${time(now.query_time_us)} since the start`],

@@ -18,15 +18,15 @@ mod places;
 mod recent;
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_config::{LogFormat, LogLevel, Remark};
+use refrain_config::{General, LogFormat, LogLevel, Remark};
 use refrain_pg::logged_words;
-use refrain_pool::event::{Level, News, Note};
+use refrain_pool::event::{Level, News, Note, SessionNotes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
@@ -45,6 +45,10 @@ const QUEUE_LINES_MAX: usize = 8192;
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 static LOG: OnceLock<Log> = OnceLock::new();
+/// Whether logins are logged in normal times.
+static LOGINS: AtomicBool = AtomicBool::new(false);
+/// Whether ends of sessions are.
+static ENDS: AtomicBool = AtomicBool::new(false);
 
 struct Log {
     queue: Queue,
@@ -96,6 +100,17 @@ pub(crate) fn set_level(level: LogLevel) {
         // Fails only when the subscriber is gone, and then nothing is logged at all.
         let _ = log.level.modify(|filter| *filter = filter_of(level));
     }
+}
+
+/// Sets which parts of sessions are logged in normal times.
+pub(crate) fn set_sessions(options: &General) {
+    LOGINS.store(options.log_connections, Relaxed);
+    ENDS.store(options.log_disconnections, Relaxed);
+}
+
+/// Returns which parts of sessions are logged in normal times.
+pub(crate) fn sessions() -> SessionNotes {
+    SessionNotes { logins: LOGINS.load(Relaxed), ends: ENDS.load(Relaxed) }
 }
 
 /// Sets the time zone of the times, or tells why that is not possible.
@@ -183,8 +198,7 @@ pub(crate) fn note(note: &Note) {
     if note.level > logged {
         return;
     }
-    // The times of commands are wanted each; the options bound how many are told.
-    let is_limited = logged < Level::Debug && note.cause != News::Duration.key();
+    let is_limited = logged < Level::Debug && !note.is_each;
     if is_limited && let Some(log) = LOG.get() {
         let kind = Kind::of(note);
         if !log.limited(|limiter| limiter.admits(kind, &note.detail, Instant::now())) {
@@ -206,7 +220,9 @@ fn tell_more(more: &More) {
     }
     let (code, client, peer, server) = (None, None, None, None);
     let detail = String::new();
-    write(&Note { level, cause, code, client, peer, database, user, server, detail }, &words);
+    let is_each = false;
+    let note = Note { level, is_each, cause, code, client, peer, database, user, server, detail };
+    write(&note, &words);
 }
 
 fn write(note: &Note, sentence: &str) {

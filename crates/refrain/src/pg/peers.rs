@@ -106,7 +106,8 @@ fn tell(detail: String) {
     let (level, cause) = (Level::Warn, News::CancelLost.key());
     let (code, client, peer, server) = (None, None, None, None);
     let (database, user) = (None, None);
-    log::note(&Note { level, cause, code, client, peer, database, user, server, detail });
+    let is_each = false;
+    log::note(&Note { level, is_each, cause, code, client, peer, database, user, server, detail });
 }
 
 fn deadline(timeout: Duration) -> Instant {

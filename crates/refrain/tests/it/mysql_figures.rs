@@ -87,8 +87,30 @@ fn statements_are_counted(flavour: Flavour) {
     let why = get(&format!("explain?statement={}", select[0]));
     assert!(why.contains("the cache is for PostgreSQL alone"), "{why}");
 
+    texts_count_by_themselves(&program, &mut one);
+
     two.close(slow);
     eventually("nobody has it", || row(&program, "SLEEP")[CLIENTS] == "0");
+}
+
+/// Has each text counted by itself, and none of its literals shown.
+fn texts_count_by_themselves(program: &Program, session: &mut Session) {
+    program.console("SET stat_texts = true");
+    eventually("the cores know it", || {
+        session.query("SELECT a + 1 FROM t WHERE a = 12345").expect("rows");
+        program.console("SHOW STATEMENTS").contains("SELECT a + 0 FROM t WHERE a = 0")
+    });
+    for number in 1..=2 {
+        let text = format!("SELECT a, 'secret' FROM t WHERE a <= {number} ORDER BY a");
+        assert_eq!(session.query(&text).expect("rows").len(), number);
+    }
+    assert_eq!(session.query("SELECT nothing, 'secret' FROM t"), Err(1054));
+    let rows = program.console("SHOW STATEMENTS");
+    assert!(!rows.contains("secret") && !rows.contains("12345"), "{rows}");
+    let text = row(program, "SELECT a, '' FROM t WHERE a <= 0 ORDER BY a");
+    assert_eq!((figures(&text), &*text[CLIENTS]), (["2", "3", "0"], "0"));
+    assert_eq!(figures(&row(program, "SELECT nothing, '' FROM t")), ["0", "0", "1"]);
+    program.console("SET stat_texts = false");
 }
 
 #[test]

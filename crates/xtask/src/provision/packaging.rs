@@ -1,12 +1,13 @@
 //! Tools that make and check packages: those of cargo from crates.io, Zig from PyPI, Helm's engine
 //! as a Go module.
 
+use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use super::{dir, fetch_once, go_built, python_site};
+use super::{dir, fetch_once, go_built, is_root, program, python_site};
 use crate::command;
 use crate::workspace;
 
@@ -26,6 +27,11 @@ const CARGO_GENERATE_RPM: Tool = Tool {
 };
 /// Without its server for writers and its search.
 const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", options: &["--no-default-features"] };
+
+/// The release of Debian in which packages are tried.
+const DEBIAN: &str = "bookworm";
+/// The archive of its files.
+const FILES: &str = "root.tar";
 
 /// Pins of Python's packages with Zig's linker, and with the subcommand of cargo that uses it.
 const ZIG: &str = "\
@@ -55,6 +61,38 @@ fn zig() -> Result<PathBuf> {
     python_site("zig", ZIG)
 }
 
+/// Whether this process may make a device, as the files of a Debian have them.
+pub fn may_make_devices() -> bool {
+    let made = || -> Result<()> {
+        let device = dir().join(format!("device-{}", std::process::id()));
+        fs::create_dir_all(dir())?;
+        command::run(Command::new("mknod").arg(&device).args(["c", "1", "3"]))?;
+        Ok(fs::remove_file(device)?)
+    };
+    is_root() && made().is_ok()
+}
+
+/// Makes an archive of the files of a fresh Debian, and returns its path.
+///
+/// # Errors
+/// The files cannot be made, or not by this user.
+pub fn fresh_debian() -> Result<PathBuf> {
+    let dir = dir().join("debian");
+    fetch_once(&dir, DEBIAN, |dir| {
+        program("/usr/sbin/debootstrap", "debootstrap")?;
+        let root = dir.join("root");
+        let mut bootstrap = Command::new("debootstrap");
+        bootstrap.args(["--variant=minbase", DEBIAN]).arg(&root).stdout(Stdio::null());
+        command::run(&mut bootstrap)?;
+        let mut pack = Command::new("tar");
+        pack.args(["--numeric-owner", "--exclude=./var/cache/apt/archives/*.deb", "-cf"]);
+        pack.arg(dir.join(FILES)).arg("-C").arg(&root).arg(".");
+        command::run(&mut pack)?;
+        Ok(fs::remove_dir_all(root)?)
+    })?;
+    Ok(dir.join(FILES))
+}
+
 /// Builds the program that checks Helm's chart, and returns its path.
 pub fn chart() -> Result<PathBuf> {
     go_built("go-chart", &workspace::root().join("crates/xtask/helm"), ".")
@@ -71,7 +109,7 @@ fn installed(tool: &Tool) -> Result<PathBuf> {
         cargo.env("CARGO_TARGET_DIR", dir.join("target")).env("CARGO_PROFILE_DEV_DEBUG", "0");
         // The workspace's own overrides are not for other programs.
         command::run(cargo.current_dir(dir))?;
-        Ok(std::fs::remove_dir_all(dir.join("target"))?)
+        Ok(fs::remove_dir_all(dir.join("target"))?)
     })?;
     Ok(dir.join("bin").join(tool.name))
 }

@@ -12,6 +12,8 @@ mod verdict;
 mod load;
 mod house;
 mod metrics;
+mod look;
+mod latency;
 mod partitions;
 mod ddl;
 mod skew;
@@ -72,6 +74,24 @@ const REPROS: &[Repro] = &[
         about: "D1: GETs of metrics when no descriptor is left, and silent connections to the port of \
                 metrics; the process must go on and answer",
         run: metrics::run,
+    },
+    Repro {
+        name: "dashboard",
+        about: "34: 10,000 clients and 5,000 statements; the dashboard may cost no worker thread more \
+                than 1 ms a second, and nothing while nobody looks",
+        run: look::dashboard,
+    },
+    Repro {
+        name: "scrape",
+        about: "34: metrics of 1,000 pools of 10 databases; at most 500 kB and 50 ms",
+        run: look::scrape,
+    },
+    Repro {
+        name: "latency",
+        about: "34: quantiles of SHOW STATEMENTS beside those of pgbench's log; p99 of statements of \
+                20 ms may differ by 5 %, and p50 of all but the shortest by as much from what \
+                pgbench measures directly",
+        run: latency::run,
     },
     Repro {
         name: "stale",

@@ -149,6 +149,7 @@ mod tests {
                 cache_rules: vec![],
                 repeats: vec![],
             },
+            commands: Vec::new(),
             connections: 0,
             logging_in: 0,
         }

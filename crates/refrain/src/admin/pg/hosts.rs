@@ -2,7 +2,7 @@
 
 use refrain_pool::hosts::HostView;
 
-use crate::admin::table::{Listing, bigint, int, text};
+use crate::admin::table::{Listing, bigint, int, nullable_bigint, text};
 
 /// `SHOW HOSTS`: the hosts of databases that have several, or that want one of a certain state, and
 /// what is known of each. Databases with the same hosts share a row for each.
@@ -16,7 +16,8 @@ pub(in crate::admin) const HOSTS: Listing<HostView> = Listing {
         bigint("logins", |row| row.logins),
         bigint("failures", |row| row.failures),
         bigint("unsuited", |row| row.unsuited),
-        text("lag_ms", |row| row.lag_us.map_or(String::new(), |lag| (lag / 1000).to_string())),
+        nullable_bigint("lag_ms", |row| row.lag_us.map(|lag| lag / 1000)),
+        text("role", |row| row.role().to_owned()),
     ],
     rows: |view| {
         let lists = view.pg.cores.shared.host_lists();

@@ -180,6 +180,11 @@ fn an_operator_s_file_asks_the_database_for_users() {
         assert_eq!(who(user, PASSWORD).as_deref(), Ok(user));
         assert!(who(user, "wrong").is_err());
     }
+    // PgBouncer's `log_connections` and `log_disconnections` are 1 by default.
+    for words in ["cause=client_login ", " cause=terminated "] {
+        let told = |line: &str| line.contains(words) && line.contains("user=scram_user ");
+        eventually("the session is logged", || refrain.log().lines().any(told));
+    }
 }
 
 #[test]

@@ -292,3 +292,22 @@ fn logins_are_told_at_debug_and_end_nothing() {
     eventually("the server is told of", || told("logged in to a server", "server_connected"));
     assert!(!proxy.log().contains("cause=terminated"), "nobody has left");
 }
+
+#[test]
+fn each_login_and_each_end_is_told_if_the_operator_wants_that() {
+    let config = Config::over(cluster(Version::V15));
+    let quiet = config.clone().start();
+    let told = config.general("log_connections", "true");
+    let told = told.general("log_disconnections", "true").start();
+    for proxy in [&quiet, &told] {
+        (0..3).for_each(|_| proxy.open("postgres").leave());
+    }
+    let count = |proxy: &Proxy, words: &str| {
+        proxy.log().lines().filter(|line| line.contains(" INFO ") && line.contains(words)).count()
+    };
+    for words in ["client logged in cause=client_login ", "(age 0 s) cause=terminated "] {
+        eventually("each has its line", || count(&told, words) == 3);
+        assert_eq!(count(&quiet, words), 0);
+    }
+    assert_eq!(count(&told, "cause=server_connected "), 1);
+}

@@ -186,6 +186,11 @@ fn a_standby_that_stands_still_is_read_for_max_lag_at_most() {
     let hosts = proxy.show("hosts");
     let row = hosts.iter().find(standbys).expect("a row of the standby");
     assert!(row["lag_ms"].parse::<u64>().is_ok_and(|lag| lag < 2_000), "{row:?}");
+    assert_eq!(row["role"], "standby");
+    let writes = |row: &&std::collections::BTreeMap<String, String>| {
+        row["target_session_attrs"] == "read-write" && row["state"] == "good"
+    };
+    assert_eq!(hosts.iter().find(writes).expect("a row of the primary")["role"], "primary");
 }
 
 #[test]

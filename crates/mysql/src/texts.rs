@@ -1,0 +1,182 @@
+//! Texts that clients send as such (COM_QUERY), where each is counted by itself.
+//!
+//! Texts that differ in their literals alone are one, which is found by the hash of the text as
+//! people may see it (`shown`). Only a text that is new is written down.
+//!
+//! A core counts them if `stat_texts` says so: a text has to be read once more for that.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use hashbrown::HashTable;
+use refrain_config::General;
+use refrain_pool::figures::StatementFigures;
+use refrain_pool::ids::PoolId;
+use refrain_pool::seed::Seed;
+
+use crate::registry::number_of;
+use crate::shown::{beginning, pieces_of_beginning};
+
+/// One text in so many may be known and have no figures any more.
+const STALE_PART: usize = 8;
+/// So many more may.
+const STALE_MORE: usize = 16;
+
+/// What the options have cores count.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    /// Statements of which a core has figures, at most.
+    most: AtomicUsize,
+    /// Whether each text is counted by itself.
+    texts: AtomicBool,
+}
+
+impl Counting {
+    /// Takes what the options say.
+    pub(crate) fn set(&self, options: &General) {
+        self.most.store(options.stat_statements_max as usize, Relaxed);
+        self.texts.store(options.stat_texts && options.stat_statements_max > 0, Relaxed);
+    }
+
+    /// Makes the figures and texts of a core.
+    pub(crate) fn begin(&self, seed: Seed) -> (StatementFigures, Texts) {
+        let (mut figures, mut texts) = (StatementFigures::default(), Texts::new(seed));
+        self.apply(&mut figures, &mut texts);
+        (figures, texts)
+    }
+
+    /// Has a core count what the options say by now.
+    pub(crate) fn apply(&self, figures: &mut StatementFigures, texts: &mut Texts) {
+        figures.limit(self.most.load(Relaxed));
+        texts.set(self.texts.load(Relaxed));
+    }
+}
+
+/// A text that is counted by itself.
+#[derive(Clone, Debug)]
+pub struct KnownText {
+    /// Its number.
+    pub id: u64,
+    /// Its pool.
+    pub pool: PoolId,
+    /// The text as people may see it.
+    pub shown: Arc<str>,
+}
+
+/// The texts that a core counts by themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    is_on: bool,
+    seed: Seed,
+    known: HashTable<KnownText>,
+}
+
+impl Texts {
+    /// Makes an empty list.
+    fn new(seed: Seed) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Counts texts by themselves from now on, or together.
+    fn set(&mut self, is_on: bool) {
+        self.is_on = is_on;
+        if !is_on && !self.known.is_empty() {
+            self.known = HashTable::new();
+        }
+    }
+
+    /// Returns the number of a text of a pool; 0 if it is counted with others.
+    #[inline]
+    pub(crate) fn number(&mut self, pool: PoolId, text: &[u8], figures: &StatementFigures) -> u64 {
+        if self.is_on { self.find(pool, text, figures) } else { 0 }
+    }
+
+    fn find(&mut self, pool: PoolId, text: &[u8], figures: &StatementFigures) -> u64 {
+        let mut hasher = self.seed.build_hasher();
+        // A text and a prepared statement with the same letters are two.
+        (pool, b'Q').hash(&mut hasher);
+        pieces_of_beginning(text, |piece| hasher.write(piece));
+        let id = number_of(hasher.finish());
+        if self.known.find(id, |known| known.id == id).is_none() {
+            self.add(KnownText { id, pool, shown: beginning(text).into() }, figures);
+        }
+        id
+    }
+
+    /// Adds a text. Those that have no figures any more make room.
+    #[cold]
+    fn add(&mut self, text: KnownText, figures: &StatementFigures) {
+        let most = figures.most();
+        if self.known.len() >= most + most / STALE_PART + STALE_MORE {
+            self.known.retain(|known| figures.has(known.id));
+        }
+        self.known.insert_unique(text.id, text, |known| known.id);
+    }
+
+    /// Returns the texts that are known.
+    pub(crate) fn all(&self) -> Vec<KnownText> {
+        self.known.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POOL: PoolId = PoolId(3);
+
+    fn counting(most: usize) -> (Texts, StatementFigures) {
+        let (mut texts, mut figures) = (Texts::default(), StatementFigures::default());
+        texts.set(true);
+        figures.limit(most);
+        (texts, figures)
+    }
+
+    #[test]
+    fn texts_that_differ_in_literals_are_one() {
+        let (mut texts, figures) = counting(10);
+        let mut number = |pool, text: &str| texts.number(pool, text.as_bytes(), &figures);
+        let one = number(POOL, "SELECT a FROM t WHERE id = 1 AND b = 'x'");
+        assert_eq!(number(POOL, "SELECT a FROM t WHERE id = 4711 AND b = 'it''s'"), one);
+        let others = [
+            number(POOL, "SELECT a FROM t WHERE id = a AND b = 'x'"),
+            number(PoolId(4), "SELECT a FROM t WHERE id = 1 AND b = 'x'"),
+            number(POOL, "SELECT a FROM t"),
+            one,
+        ];
+        let distinct: std::collections::HashSet<_> = others.into_iter().collect();
+        assert_eq!((distinct.len(), texts.all().len()), (4, 4));
+        let shown: Vec<_> = texts.all().into_iter().filter(|text| text.id == one).collect();
+        assert_eq!(&*shown[0].shown, "SELECT a FROM t WHERE id = 0 AND b = ''");
+    }
+
+    #[test]
+    fn long_texts_are_one_by_their_beginning() {
+        let (mut texts, figures) = counting(10);
+        let rows = |count: usize, value: &str| {
+            let rows = vec![format!("(1, '{value}')"); count].join(", ");
+            format!("INSERT INTO t VALUES {rows}")
+        };
+        let mut number = |text: String| texts.number(POOL, text.as_bytes(), &figures);
+        let long = number(rows(1_000, "x"));
+        assert_eq!(number(rows(900, "another")), long);
+        assert_ne!(number(rows(2, "x")), long);
+        let shown = &texts.all()[0].shown;
+        assert!(texts.all().iter().all(|text| text.shown.len() < 1_100), "{shown}");
+    }
+
+    #[test]
+    fn their_number_is_limited_and_off_is_off() {
+        let (mut texts, mut figures) = counting(8);
+        for at in 0..1_000 {
+            let id = texts.number(POOL, format!("SELECT c{at}x").as_bytes(), &figures);
+            figures.count(id, POOL, 1, 1);
+            assert!(texts.all().iter().any(|text| text.id == id));
+        }
+        assert!(texts.all().len() <= 8 + 1 + STALE_MORE, "{}", texts.all().len());
+        texts.set(false);
+        assert_eq!((texts.number(POOL, b"SELECT 1", &figures), texts.all().len()), (0, 0));
+    }
+}
