@@ -16,6 +16,7 @@ mod partitions;
 mod ddl;
 mod skew;
 mod stale;
+mod standbys;
 mod sqlite;
 
 use std::path::PathBuf;
@@ -76,6 +77,12 @@ const REPROS: &[Repro] = &[
         name: "stale",
         about: "A1: a column's type changes under 30 connections of pgjdbc; no read may be wrong",
         run: stale::run,
+    },
+    Repro {
+        name: "standbys",
+        about: "a million reads with writes between, while a standby lags by 0 to 5 s; no client may \
+                miss its own write; and what lookups on primary and standby cost",
+        run: standbys::run,
     },
     Repro {
         name: "sqlite-sizes",
