@@ -9,6 +9,7 @@
 use std::env;
 use std::io::{Error, Result};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
@@ -23,12 +24,15 @@ fn main() -> ExitCode {
 /// Builds `xtask` and replaces this process by it. Returns only if the build fails.
 fn launch() -> Result<ExitCode> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = Command::new(cargo).args(["build", "--workspace", "--bin=xtask"]).status()?;
-    if !build.success() {
+    // Cargo puts programs of one profile into one folder, and names it after the profile.
+    let program = env::current_exe()?.with_file_name("xtask");
+    let folder = program.parent().and_then(Path::file_name).unwrap_or_default();
+    let profile = if folder == "debug" { "dev".as_ref() } else { folder };
+    let mut build = Command::new(cargo);
+    build.args(["build", "--workspace", "--bin=xtask", "--profile"]).arg(profile);
+    if !build.status()?.success() {
         return Ok(ExitCode::FAILURE);
     }
-    // Cargo puts both programs into one folder.
-    let program = env::current_exe()?.with_file_name("xtask");
     let failure: Error = Command::new(program).args(env::args_os().skip(1)).exec();
     Err(failure)
 }

@@ -12,6 +12,8 @@ use crate::time::Now;
 
 /// The longest time between two attempts to log in with what was refused.
 const DELAY_MAX: Duration = Duration::from_secs(60);
+/// The longest that a refusal counts.
+pub(crate) const COUNTS_MAX: Duration = DELAY_MAX.saturating_mul(2);
 
 /// The last refusal of a pool's login, over all cores.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 //! count against the things that it counts.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::choice::LendOrder;
 use crate::client::{Client, Phase, ProcessId, WaitingFor};
@@ -13,6 +14,7 @@ use crate::engine::Engine;
 use crate::ids::{Conn, Core, PoolId};
 use crate::pool::Pool;
 use crate::protocol::Protocol;
+use crate::refusal::COUNTS_MAX;
 use crate::server::{Holder, Server, ServerState};
 use crate::step::close::is_marked;
 use crate::step::tick::is_always_watched;
@@ -302,11 +304,12 @@ fn check_agenda<P: Protocol>(pool: &Pool<P>, core: Core) -> Result<(), String> {
     let name = (&pool.shared.database, &pool.shared.user);
     holds!(pool.visits.is_listed() || !pool.needs_tick(core), "{name:?}: no tick does what is due");
     // A tick may come too early: another core has reached a server since, and then the pool is kept
-    // for longer. It may come later than it could, at most by a pause behind a refusal: another core
-    // has met something else since than the refusal that this core has heard of.
+    // for longer. It may come later than it could, while a refusal counts at most: another core has met
+    // something else since than the refusal that this core has heard of.
     let is_refused = !P::is_known(&pool.shared.protocol);
+    let late = if is_refused { COUNTS_MAX } else { Duration::ZERO };
     let visit = pool.visits.rests_until();
-    let in_time = |due: Now| visit.is_some_and(|visit| visit <= due || is_refused);
+    let in_time = |due: Now| visit.is_some_and(|visit| visit <= due.after(late));
     let rests = pool.forgotten_at().is_none_or(in_time);
     holds!(pool.visits.is_listed() || rests, "{name:?}: no tick forgets it when it may");
     Ok(())
