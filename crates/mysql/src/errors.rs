@@ -223,6 +223,11 @@ pub fn access_denied(user: &str, host: &str, with_password: bool) -> String {
     format!("Access denied for user '{user}'@'{host}' (using password: {with})")
 }
 
+/// Returns the words for a user who may not use a database.
+pub fn database_denied(user: &str, host: &str, database: &str) -> String {
+    format!("Access denied for user '{user}'@'{host}' to database '{database}'")
+}
+
 /// Returns the words for a database that is not configured.
 pub fn unknown_database(database: &str) -> String {
     format!("Unknown database '{database}'")

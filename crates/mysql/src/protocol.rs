@@ -10,15 +10,19 @@ use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
 use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
+use crate::client_state::ClientState;
+use crate::console::Answer;
 use crate::errors::{self, Brand};
-use crate::parts::{
-    ClientSession, ClientState, My, Quiescent, Reading, ServerSession, Transaction,
-};
+use crate::parts::{ClientSession, My, Quiescent, Reading, ServerSession, Transaction};
 use crate::sides::{Probe, Side};
 use crate::views::{ClientView, ServerView};
-use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
+use crate::{admin, entering, killing, preparing, probe, release, replies, requests, settle};
 
 impl Background for My {
+    fn answered(step: &mut Step<'_, Self>, answer: Answer) {
+        admin::answered(step, answer);
+    }
+
     fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
         let core_state = &mut step.engine.core_state;
         let most = core_state.shared.protocol.figures_max();
@@ -27,6 +31,13 @@ impl Background for My {
 }
 
 impl Views for My {
+    fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
+        match &session.state {
+            ClientState::Console(client) => Some((client.name, &client.user)),
+            _ => None,
+        }
+    }
+
     fn client_view(session: &ClientSession) -> ClientView {
         ClientView { pinned: session.reasons(), statements: session.statements.count() }
     }
@@ -80,7 +91,7 @@ impl Protocol for My {
     }
 
     fn phase(session: &ClientSession) -> Phase {
-        session.phase()
+        session.state.phase()
     }
 
     fn is_silent(session: &ClientSession) -> bool {
@@ -105,6 +116,14 @@ impl Protocol for My {
 
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
         requests::input(step, client, input)
+    }
+
+    fn console_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]) {
+        admin::input(step, client, bytes);
+    }
+
+    fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
+        admin::dismiss(step, client);
     }
 
     fn code(cause: DisconnectReason) -> Option<&'static str> {
