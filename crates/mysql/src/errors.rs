@@ -60,6 +60,10 @@ pub const DIAGNOSTICS_GONE: Fixed = Fixed::new(
     "The diagnostics of the last statement are gone: ask for them in its transaction",
 );
 
+/// A prepared statement cannot be executed any more as it is.
+pub const NEEDS_REPREPARE: Fixed =
+    Fixed::new(error_code::NEED_REPREPARE, "Prepared statement needs to be re-prepared");
+
 /// KILL QUERY has ended the statement.
 pub const INTERRUPTED: Fixed =
     Fixed::new(error_code::QUERY_INTERRUPTED, "Query execution was interrupted");
