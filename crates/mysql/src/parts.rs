@@ -173,6 +173,8 @@ pub struct ServerSession {
     pub(crate) is_released: bool,
     /// The changes that no reply has told.
     pub(crate) untold: Untold,
+    /// Whether a statement may have set variables of which no report tells at all.
+    pub(crate) is_unasked: bool,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
     /// The definitions of a statement that come, as the reply to a client's PREPARE.

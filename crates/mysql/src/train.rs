@@ -180,7 +180,7 @@ pub(crate) fn renew(session: &mut ServerSession, out: &mut Vec<u8>) {
         settings::edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
     }
     session.slots.clear();
-    session.untold = Untold::Nothing;
+    (session.untold, session.is_unasked) = (Untold::Nothing, false);
     session.leftover = Leftover::Nothing;
     session.insert_id = Kept::default();
     track(session, out);
@@ -230,6 +230,12 @@ pub(crate) fn ask(session: &mut ServerSession, out: &mut Vec<u8>) {
     let purpose = purpose_of_question(session);
     if !session.base.is_mariadb() {
         return send(session, out, (command::PING, b""), purpose);
+    }
+    if std::mem::take(&mut session.is_unasked) {
+        ask_variables(session, out);
+        // The question clears what the statement has left to ask about.
+        session.last_client = None;
+        session.leftover = Leftover::Counts;
     }
     send_text(session, out, TELL, purpose);
     send_text(session, out, TELL_STATE, Purpose::Tracking);
