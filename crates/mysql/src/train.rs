@@ -90,7 +90,9 @@ pub(crate) fn detour(
 ) {
     let Linked { client, server, ports, .. } = step.linked(client, conn);
     let session = &mut server.session;
-    let wanted = Arc::new(session.settings.put_in(environment));
+    // Those of another client that do not change a text's meaning may still refuse the text, as the
+    // access mode of transactions does.
+    let wanted = Arc::new(client.session.settings.put_in(environment));
     give(session, ports.out(conn), &wanted, [Purpose::Detour, Purpose::DetourSchema]);
     client.await_replies();
 }
