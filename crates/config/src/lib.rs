@@ -40,6 +40,7 @@ mod sqlite;
 mod cache;
 mod host;
 mod database;
+mod console;
 mod places;
 mod user;
 mod peer;
@@ -67,6 +68,7 @@ pub use crate::choices::{
     AuthMethod, DriverChoice, LogFormat, LogLevel, MetricsBy, PgBouncerVersion, PoolerErrors,
     SyslogFacility, Unavailable, Workers,
 };
+pub use crate::console::ConsoleRights;
 pub use crate::database::{AuthQueryKeys, Backend, Changes, ChangesOptions, Database, Server};
 pub use crate::error::{Error, Errors};
 pub use crate::general::General;

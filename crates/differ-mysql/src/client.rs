@@ -69,6 +69,8 @@ pub struct Client {
     reset: Reset,
     /// The things that the client has said about changes.
     said: Said,
+    /// Whether the server is MySQL 9.
+    is_mysql_9: bool,
     /// True after the sessions have ended.
     pub dead: bool,
 }
@@ -110,6 +112,7 @@ impl Client {
             was_refused: false,
             reset: Reset::Never,
             said: Said { tracks: told_unasked(&greeting.version), ..Said::default() },
+            is_mysql_9: greeting.version.starts_with("9."),
             dead: false,
         };
         // The rest of a login looks as that of a change of the user.
@@ -281,6 +284,7 @@ impl Client {
                 reset: self.reset,
                 lacks_types: matches!(command, Command::Execute(it) if !it.has_types),
                 has_cursor: matches!(command, Command::Execute(it) if it.cursor != 0),
+                fixes_types: self.is_mysql_9,
                 at,
             };
             if let Some((index, goes_on)) = pass(pair) {

@@ -107,9 +107,9 @@ impl Holds {
     fn ties(&self, before: &[Command], command: &Command) -> bool {
         let has = |text| command.text().is_some_and(|its| its.contains(text));
         // In MySQL it ends a transaction, and leaves the access mode to the next one.
-        let leaves_mode = has("SET autocommit");
+        let leaves_mode = has("SET autocommit") || has("@@autocommit =");
         // The question behind it, for all variables, has the limits as well.
-        let asks = has("session_track_");
+        let asks = has("session_track_") || has("SET @@");
         leaves_mode && (self.ahead.has_mode || before.iter().any(may_begin_with_mode))
             || asks && (self.ahead.has_limits || before.iter().any(limits))
     }

@@ -5,7 +5,7 @@ use crate::packet::Packet;
 use crate::reply::{Reply, is_definition};
 
 /// The names of all passes, with the reasons why they are no faults.
-pub const PASSES: [(&str, &str); 6] = [
+pub const PASSES: [(&str, &str); 7] = [
     (
         "asks-back",
         "what a session remembers of the statement before is gone if another client has had the \
@@ -34,6 +34,11 @@ pub const PASSES: [(&str, &str); 6] = [
         "schema-behind-reset",
         "MariaDB forgets with COM_RESET_CONNECTION which character set the schema has, until it is \
          named again, as the proxy does on another server",
+    ),
+    (
+        "first-execution",
+        "since MySQL 8.0.22 a parameter has the type of its first value that is not NULL, and on a \
+         server of the proxy that has prepared the statement again another value is the first",
     ),
 ];
 
@@ -66,6 +71,8 @@ pub struct Pair<'a> {
     pub lacks_types: bool,
     /// Whether rows are to be fetched.
     pub has_cursor: bool,
+    /// Whether a server goes by the first execution of a statement for good.
+    pub fixes_types: bool,
     /// The number of the first packet that differs.
     pub at: usize,
 }
@@ -97,7 +104,11 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         && !is_definition(&packet.payload);
     let asks = |words: &str| pair.text.contains(words);
     let was_reset = pair.reset >= Reset::Done;
+    let names_parameter = packet.payload.starts_with(b"\x03def\0\0\0\x01?")
+        || is_definition(&packet.payload) && packet.payload.windows(3).any(|it| it == b"(?)");
+    let is_parameter = pair.direct.command == "Execute" && names_parameter;
     match () {
+        () if pair.fixes_types && is_parameter => Some((6, true)),
         () if is_row && asks("ROW_COUNT()") => Some((3, true)),
         () if is_row && asks("COLLATION(?)") => Some((4, true)),
         () if was_reset && asks("@@character_set_database") => Some((5, true)),

@@ -51,6 +51,8 @@ errors! {
     HOST_IS_BLOCKED = 1129, b"HY000";
     /// The host may not connect.
     HOST_NOT_PRIVILEGED = 1130, b"HY000";
+    /// There is no such table.
+    NO_SUCH_TABLE = 1146, b"42S02";
     /// The server may not be asked for the statement in this version or by this option.
     NOT_ALLOWED_COMMAND = 1148, b"42000";
     /// A packet is longer than `max_allowed_packet`.
@@ -61,6 +63,8 @@ errors! {
     NET_READ_ERROR = 1158, b"08S01";
     /// The client sent nothing for too long.
     NET_READ_INTERRUPTED = 1159, b"08S01";
+    /// There is no such variable of the system.
+    UNKNOWN_SYSTEM_VARIABLE = 1193, b"HY000";
     /// A user has as many connections as `max_user_connections` allows.
     TOO_MANY_USER_CONNECTIONS = 1203, b"42000";
     /// COM_STMT_EXECUTE does not fit its statement, such as a first one without types.
@@ -69,8 +73,14 @@ errors! {
     LOCK_DEADLOCK = 1213, b"40001";
     /// A user has reached one of its limits for an hour.
     USER_LIMIT_REACHED = 1226, b"42000";
+    /// The user lacks a right that the statement needs.
+    SPECIFIC_ACCESS_DENIED = 1227, b"42000";
+    /// A variable cannot have this value.
+    WRONG_VALUE_FOR_VAR = 1231, b"42000";
     /// A part of SQL that the server does not have.
     NOT_SUPPORTED_YET = 1235, b"42000";
+    /// A variable cannot be set, or not in this way.
+    INCORRECT_GLOBAL_LOCAL_VAR = 1238, b"HY000";
     /// A number that no prepared statement has.
     UNKNOWN_STMT_HANDLER = 1243, b"HY000";
     /// The client cannot log in by a method that the server asks for.

@@ -14,16 +14,16 @@ use refrain_pool::ids::Peer;
 use refrain_pool::lobby::Counted;
 use refrain_pool::{ClientNote, Conn, Linked, Step};
 
+use crate::client_state::ClientState;
 use crate::commands::Purpose;
-use crate::errors;
 use crate::login::{
     Agreed, Change, ClientLogin, ClientStep, Flavour, LOGIN_BYTES_MAX, Like, Secret, Welcome,
 };
-use crate::parts::{ClientSession, ClientState, My, Place};
+use crate::parts::{ClientSession, My, Place};
 use crate::settings::{Base, Settings};
-use crate::train;
 use crate::variant::Variant;
 use crate::wishes::Wishes;
+use crate::{console_login, errors, train};
 
 /// Greets a client as a server would that says this.
 pub(crate) fn greet(step: &mut Step<'_, My>, conn: Conn, flavour: &Flavour) {
@@ -203,8 +203,12 @@ fn prove(step: &mut Step<'_, My>, conn: Conn) -> Option<ClientStep> {
     }
     let user = String::from_utf8_lossy(login.user()).into_owned();
     let schema = String::from_utf8_lossy(login.schema()).into_owned();
-    let database = database(&options, &schema).unwrap_or(&schema);
+    let is_owner = console_login::is_owner(client, &user, &schema);
+    let named = Database::console(&schema).or_else(|| database(&options, &schema));
+    let database = named.unwrap_or(&schema);
+    let ClientState::LoggingIn(login) = &mut client.session.state else { return None };
     let method = match options.general.auth {
+        _ if is_owner => Method::Trust,
         AuthMethod::Trust => Method::Trust,
         AuthMethod::Password | AuthMethod::Md5 | AuthMethod::Scram => Method::Secret,
         AuthMethod::Hba => {
@@ -282,6 +286,10 @@ fn enter(step: &mut Step<'_, My>, conn: Conn, agreed: Agreed) {
     let user = String::from_utf8_lossy(&agreed.user).into_owned();
     let schema = String::from_utf8_lossy(&agreed.schema).into_owned();
     let Some(client) = step.engine.connections.client(conn) else { return };
+    if let Some(name) = Database::console(&schema) {
+        let host = host(client.peer());
+        return console_login::enter(step, conn, (agreed, name), &host);
+    }
     client.session.place = Place { sequence: agreed.sequence, ..Place::default() };
     let capabilities = agreed.capabilities;
     client.session.state = ClientState::Entering(Box::new(agreed));

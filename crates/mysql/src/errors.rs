@@ -60,6 +60,10 @@ pub const DIAGNOSTICS_GONE: Fixed = Fixed::new(
     "The diagnostics of the last statement are gone: ask for them in its transaction",
 );
 
+/// A prepared statement cannot be executed any more as it is.
+pub const NEEDS_REPREPARE: Fixed =
+    Fixed::new(error_code::NEED_REPREPARE, "Prepared statement needs to be re-prepared");
+
 /// KILL QUERY has ended the statement.
 pub const INTERRUPTED: Fixed =
     Fixed::new(error_code::QUERY_INTERRUPTED, "Query execution was interrupted");
@@ -221,6 +225,11 @@ pub fn in_login(reason: DisconnectReason, brand: Brand) -> Option<Fixed> {
 pub fn access_denied(user: &str, host: &str, with_password: bool) -> String {
     let with = if with_password { "YES" } else { "NO" };
     format!("Access denied for user '{user}'@'{host}' (using password: {with})")
+}
+
+/// Returns the words for a user who may not use a database.
+pub fn database_denied(user: &str, host: &str, database: &str) -> String {
+    format!("Access denied for user '{user}'@'{host}' to database '{database}'")
 }
 
 /// Returns the words for a database that is not configured.

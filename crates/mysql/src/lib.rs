@@ -8,7 +8,8 @@
 //! belong to the first command that it owes a reply to (`commands`, `replies`, `own`); what they
 //! say of the session is learnt (`learn`). The number of LAST_INSERT_ID() follows the client
 //! (`insert_id`). Between two commands a server may go back (`settle`,
-//! `release`). A client may end what another one of its user does (`kill`, `killing`).
+//! `release`). A client may end what another one of its user does (`kill`, `killing`). Clients of
+//! the admin console have no server (`console`, `admin`).
 //!
 //! Each file uses only files that stand before it in this list.
 
@@ -37,12 +38,15 @@ mod slots;
 mod commands;
 mod wishes;
 pub mod views;
+pub mod console;
+mod client_state;
 pub mod parts;
 mod figures;
 mod train;
 mod settle;
 mod presence;
 mod learn;
+mod console_login;
 mod entering;
 mod preparing;
 mod killing;
@@ -55,6 +59,7 @@ mod sending;
 mod kill;
 mod statements;
 mod requests;
+mod admin;
 mod release;
 mod protocol;
 

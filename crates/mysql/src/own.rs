@@ -10,9 +10,10 @@ use refrain_pool::event::Level;
 use refrain_pool::server::Server;
 use refrain_pool::{Conn, Linked, Step};
 
+use crate::client_state::ClientState;
 use crate::commands::{Purpose, ReadPacket};
 use crate::hidden::Catalog;
-use crate::parts::{ClientSession, ClientState, Leftover, My, Place, ServerSession, Transaction};
+use crate::parts::{ClientSession, Leftover, My, Place, ServerSession, Transaction};
 use crate::pins::Pins;
 use crate::reply::Part;
 use crate::settings::edit;

@@ -6,19 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
-use refrain_pool::client::Phase;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::ClientSerial;
 use refrain_pool::seed::{Seed, seed};
 use refrain_pool::settings::PoolSettings;
 use refrain_pool::{Conn, Now, Parts};
 
+use crate::client_state::ClientState;
 use crate::commands::Commands;
+use crate::console;
 use crate::definitions::{Coming, Moment};
 use crate::errors::Brand;
 use crate::hidden::{Asked, Caller, Hidden};
 use crate::insert_id::{Kept, Own, Readers};
-use crate::login::{Agreed, ClientLogin, Flavour, ServerLogin, ServerSecret};
+use crate::login::{Agreed, Flavour, ServerLogin, ServerSecret};
 use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::sessions::{Listed, Sessions};
@@ -74,33 +75,10 @@ pub struct ClientSession {
     pub(crate) listed: Option<Listed>,
 }
 
-/// How far a client's session has come.
-#[derive(Debug, Default)]
-pub(crate) enum ClientState {
-    /// The client has not been greeted.
-    #[default]
-    Ungreeted,
-    /// The client logs in.
-    LoggingIn(Box<ClientLogin>),
-    /// The client goes over to TLS, and logs in then.
-    Securing(Box<ClientLogin>),
-    /// The client has authenticated, and waits until a server of its pool has been reached.
-    Entering(Box<Agreed>),
-    /// A server is asked for the client's schema.
-    Checking(Box<Agreed>),
-    /// The client is logged in.
-    Ready(Box<Agreed>),
-}
-
 impl ClientSession {
     /// Returns what the login has agreed on, once the client has authenticated.
     pub(crate) fn agreed(&self) -> Option<&Agreed> {
-        match &self.state {
-            ClientState::Entering(agreed)
-            | ClientState::Checking(agreed)
-            | ClientState::Ready(agreed) => Some(agreed),
-            ClientState::Ungreeted | ClientState::LoggingIn(_) | ClientState::Securing(_) => None,
-        }
+        self.state.agreed()
     }
 
     /// Returns the place of an error that Refrain tells now.
@@ -113,7 +91,8 @@ impl ClientSession {
             ClientState::Ungreeted
             | ClientState::Entering(_)
             | ClientState::Checking(_)
-            | ClientState::Ready(_) => self.place,
+            | ClientState::Ready(_)
+            | ClientState::Console(_) => self.place,
         }
     }
 
@@ -125,18 +104,6 @@ impl ClientSession {
     /// Whether the client has offered files.
     pub(crate) fn has_files(&self) -> bool {
         self.capabilities().has(Capabilities::LOCAL_FILES)
-    }
-
-    /// Returns the phase.
-    pub(crate) fn phase(&self) -> Phase {
-        match self.state {
-            ClientState::Ungreeted | ClientState::LoggingIn(_) | ClientState::Securing(_) => {
-                Phase::Login
-            }
-            ClientState::Entering(_) => Phase::Entering,
-            ClientState::Checking(_) => Phase::Checking,
-            ClientState::Ready(_) => Phase::Ready,
-        }
     }
 
     /// Returns the reasons for which the client keeps its server though its transaction is over, in
@@ -207,6 +174,8 @@ pub struct ServerSession {
     pub(crate) is_released: bool,
     /// The changes that no reply has told.
     pub(crate) untold: Untold,
+    /// Whether a statement may have set variables of which no report tells at all.
+    pub(crate) is_unasked: bool,
     /// The prepared statements that the server has.
     pub(crate) slots: Slots,
     /// The definitions of a statement that come, as the reply to a client's PREPARE.
@@ -462,8 +431,8 @@ impl Parts for My {
     type ClientView = ClientView;
     type ServerView = ServerView;
     type View = ();
-    type Request = ();
-    type Answer = ();
+    type Request = console::Request;
+    type Answer = console::Answer;
 
     fn client(_core: &CorePart, _now: Now) -> ClientSession {
         ClientSession::default()

@@ -44,6 +44,7 @@ pub(crate) fn ensure(
     let slots = &mut server.session.slots;
     let held = c.session.statements.edit(number, |held| held.copy = slots.copy_for(held));
     let Some(mut held) = held else { return Presence::There };
+    let may_spoil = slots.fixes_types;
     if let Some(slot) = slots.get(held) {
         if held.is_full && slot.types != held.types {
             let mut error = Vec::new();
@@ -51,7 +52,19 @@ pub(crate) fn ensure(
             ErrPacket::new(code, words.as_bytes()).write(&mut error);
             return Presence::Refused(error.into());
         }
-        if !is_spoilt(slot, held, (command, body)) || !slots.fixes_types {
+        if may_spoil && is_lost(slot, held, (command, body)) {
+            if let Some(id) = slots.remove(held) {
+                commands::close(ports.out(conn), id);
+            }
+            c.session.statements.edit(number, |held| {
+                (held.has_cursor, held.has_long_data) = (false, false);
+            });
+            let mut error = Vec::new();
+            let Fixed { code, words } = errors::NEEDS_REPREPARE;
+            ErrPacket::new(code, words.as_bytes()).write(&mut error);
+            return Presence::Refused(error.into());
+        }
+        if !may_spoil || !is_spoilt(slot, held, (command, body)) {
             return Presence::There;
         }
         if let Some(id) = slots.remove(held) {
@@ -108,9 +121,20 @@ fn is_spoilt(slot: &Slot, held: &Held, (command, body): (u8, &[u8])) -> bool {
     }
 }
 
-/// Whether an execution opens a cursor if it has rows.
+/// Whether a server would not answer an execution with rows, as [`is_spoilt`] says, and no other
+/// copy can take its place: the parts of its values came while the statement's own cursor was open.
+fn is_lost(slot: &Slot, held: &Held, (command, body): (u8, &[u8])) -> bool {
+    if command != command::STMT_EXECUTE || !slot.has_had_cursor || !held.has_long_data {
+        return false;
+    }
+    let head = Execute::read(body, held.parameters, Capabilities::NONE, true);
+    !head.ok().flatten().is_some_and(opens_cursor)
+}
+
+/// Whether an execution opens a cursor if it has rows. Servers have cursors to read with alone, and
+/// leave out the other kinds that a client may name.
 fn opens_cursor(head: Execute<'_>) -> bool {
-    head.flags & !Execute::PARAMETER_COUNT_AVAILABLE != 0
+    head.flags & Execute::CURSOR_READ_ONLY != 0
 }
 
 /// Closes the statements for which a server has no room beside a text of this length.

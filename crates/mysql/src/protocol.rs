@@ -10,15 +10,19 @@ use refrain_pool::server::Server;
 use refrain_pool::side::SideEnd;
 use refrain_pool::{Background, Conn, Protocol, Sides, Step, Supply, Views};
 
+use crate::client_state::ClientState;
+use crate::console::Answer;
 use crate::errors::{self, Brand};
-use crate::parts::{
-    ClientSession, ClientState, CorePart, My, Quiescent, Reading, ServerSession, Transaction,
-};
+use crate::parts::{ClientSession, CorePart, My, Quiescent, Reading, ServerSession, Transaction};
 use crate::sides::{Probe, Side};
 use crate::views::{ClientView, ServerView};
-use crate::{entering, killing, preparing, probe, release, replies, requests, settle};
+use crate::{admin, entering, killing, preparing, probe, release, replies, requests, settle};
 
 impl Background for My {
+    fn answered(step: &mut Step<'_, Self>, answer: Answer) {
+        admin::answered(step, answer);
+    }
+
     fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
         let core_state = &mut step.engine.core_state;
         let core = &mut core_state.protocol;
@@ -29,6 +33,13 @@ impl Background for My {
 impl Views for My {
     fn commands(core: &CorePart) -> Vec<u64> {
         core.figures.calls_by_time()
+    }
+
+    fn console_names(session: &ClientSession) -> Option<(&str, &str)> {
+        match &session.state {
+            ClientState::Console(client) => Some((client.name, &client.user)),
+            _ => None,
+        }
     }
 
     fn client_view(session: &ClientSession) -> ClientView {
@@ -84,7 +95,7 @@ impl Protocol for My {
     }
 
     fn phase(session: &ClientSession) -> Phase {
-        session.phase()
+        session.state.phase()
     }
 
     fn is_silent(session: &ClientSession) -> bool {
@@ -109,6 +120,14 @@ impl Protocol for My {
 
     fn input(step: &mut Step<'_, Self>, client: Conn, input: &[u8]) -> usize {
         requests::input(step, client, input)
+    }
+
+    fn console_input(step: &mut Step<'_, Self>, client: Conn, bytes: &[u8]) {
+        admin::input(step, client, bytes);
+    }
+
+    fn dismiss_from_console(step: &mut Step<'_, Self>, client: Conn) {
+        admin::dismiss(step, client);
     }
 
     fn code(cause: DisconnectReason) -> Option<&'static str> {

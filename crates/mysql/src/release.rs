@@ -38,12 +38,14 @@ pub(crate) fn take_back(step: &mut Step<'_, My>, conn: Conn, left: &Client<My>) 
     // Nobody reads the rest of its rows.
     let is_amid = session.commands.may_be_hit() && left.session.place.has_begun;
     let untold = std::mem::take(&mut session.untold);
+    let is_unasked = std::mem::take(&mut session.is_unasked);
     let caller = session.caller.take();
     let leaves = caller
         .is_some_and(|caller| train::leaves(&mut step.engine.core_state, id, caller.may, step.now));
     let is_unlearnt = std::mem::take(&mut session.postponed) == Postponed::Collation;
     session.is_dirty = is_session
         || is_unlearnt
+        || is_unasked
         || owes
         || leaves
         || left.session.keeps()

@@ -17,7 +17,7 @@ use crate::prepared::{self, Told};
 use crate::preparing;
 use crate::reply::Part;
 use crate::settle;
-use crate::text::{Calls, Tables, Variables};
+use crate::text::{Calls, Scope, Tables, Variables};
 use crate::train;
 use crate::wishes::Wishes;
 
@@ -207,6 +207,10 @@ fn answered(
                 // It could not be asked before the file was there.
                 let Linked { server, ports, .. } = step.linked(client, conn);
                 train::ask_wishes(&mut server.session, ports.out(conn));
+            }
+            if sent.facts.scope == Scope::Missing {
+                let Linked { server, .. } = step.linked(client, conn);
+                server.session.is_unasked |= server.session.base.is_mariadb();
             }
             if sent.facts.variables == Variables::SetBack {
                 // The report on them is made before they are set back.

@@ -8,11 +8,12 @@ use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::inbox::Rest;
 use refrain_pool::{Conn, Step};
 
+use crate::client_state::ClientState;
 use crate::commands::is_answered;
 use crate::errors::{self, Brand};
 use crate::insert_id::Effect;
 use crate::login::LOGIN_BYTES_MAX;
-use crate::parts::{ClientSession, ClientState, My, Reading};
+use crate::parts::{ClientSession, My, Reading};
 use crate::pins::Pins;
 use crate::sending::{Incoming, Told, continued, has_to_wait, refuse, send};
 use crate::text::{self, Calls, Facts, Marks, Reads, Tables, Verb};

@@ -101,10 +101,17 @@ const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
 const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
 
+/// Whether a variable is one of those that no client takes along, by the beginning of its name.
+pub(crate) fn stays(name: &[u8]) -> bool {
+    UNTRACKED_PREFIXES.iter().any(|prefix| {
+        let beginning = name.get(..prefix.len());
+        beginning.is_some_and(|its| its.eq_ignore_ascii_case(prefix.as_bytes()))
+    })
+}
+
 /// Whether a variable is one whose changes follow the client.
 fn is_tracked(name: &[u8]) -> bool {
-    let prefixed = UNTRACKED_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()));
-    !prefixed && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
+    !stays(name) && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
 }
 
 /// Whether a variable may change what a text means when it is prepared.

@@ -61,7 +61,8 @@ pub(crate) fn settle(step: &mut Step<'_, My>, client: Conn, conn: Conn) {
         }
     }
     let Linked { client: c, server, .. } = step.linked(client, conn);
-    if server.session.transaction == Transaction::None && server.session.untold == Untold::Nothing {
+    let ServerSession { transaction, untold, is_unasked, .. } = server.session;
+    if transaction == Transaction::None && untold == Untold::Nothing && !is_unasked {
         let keeps = c.session.keeps();
         step.transaction_over(client, conn, keeps);
     }
@@ -107,7 +108,7 @@ fn asks_status(
 /// has changed. Returns whether it did.
 fn asks((client, server): (&mut ClientSession, &mut ServerSession), out: &mut Vec<u8>) -> bool {
     let is_unsure = server.transaction == Transaction::Unsure;
-    if server.untold == Untold::Nothing && !is_unsure {
+    if server.untold == Untold::Nothing && !server.is_unasked && !is_unsure {
         return false;
     }
     // The question sets the count to 0. Behind an error there is none.

@@ -7,11 +7,12 @@
 mod facts;
 mod words;
 
-pub(crate) use self::facts::{Calls, Facts, Marks, Memory, Number, Tables, Variables, Verb};
+pub(crate) use self::facts::{Calls, Facts, Marks, Memory, Number, Scope, Tables, Variables, Verb};
 use self::words::{Meaning, meaning};
 use crate::functions;
 use crate::insert_id::{Effect, Reading};
 use crate::pins::Pins;
+use crate::settings;
 
 /// The part of a text that has just been passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -382,6 +383,13 @@ impl Reader<'_> {
         if self.text.get(self.at) == Some(&b'@') {
             self.at += 1;
             self.is_variable = true;
+            let is_read = matches!(verb, Some(Meaning::Verb(Verb::Select)));
+            if !is_read && self.is_assigned() {
+                self.facts.scope = Scope::Missing;
+                if settings::stays(&self.text[self.at..]) {
+                    self.facts.pins.add(Pins::VARIABLES);
+                }
+            }
             return;
         }
         // A procedure gives values back, and GET DIAGNOSTICS and LOAD DATA set variables as well.
@@ -392,6 +400,15 @@ impl Reader<'_> {
         if self.behind == Behind::Into || sets {
             self.facts.pins.add(Pins::VARIABLES);
         }
+    }
+
+    /// Whether a value comes behind the name of a variable that comes. A comment between them may
+    /// hide it, and so may the quotes of the name.
+    fn is_assigned(&self) -> bool {
+        let rest = &self.text[self.at..];
+        let name = rest.iter().take_while(|byte| is_word(**byte)).count();
+        let behind = rest[name..].trim_ascii_start();
+        name == 0 || matches!(behind, [b'=', ..] | [b':', b'=', ..] | [b'/' | b'-' | b'#', ..])
     }
 
     /// Passes a word.

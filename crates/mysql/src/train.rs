@@ -90,7 +90,9 @@ pub(crate) fn detour(
 ) {
     let Linked { client, server, ports, .. } = step.linked(client, conn);
     let session = &mut server.session;
-    let wanted = Arc::new(session.settings.put_in(environment));
+    // Those of another client that do not change a text's meaning may still refuse the text, as the
+    // access mode of transactions does.
+    let wanted = Arc::new(client.session.settings.put_in(environment));
     give(session, ports.out(conn), &wanted, [Purpose::Detour, Purpose::DetourSchema]);
     client.await_replies();
 }
@@ -180,7 +182,7 @@ pub(crate) fn renew(session: &mut ServerSession, out: &mut Vec<u8>) {
         settings::edit(&mut session.settings, |settings| settings.schema = Some(Box::default()));
     }
     session.slots.clear();
-    session.untold = Untold::Nothing;
+    (session.untold, session.is_unasked) = (Untold::Nothing, false);
     session.leftover = Leftover::Nothing;
     session.insert_id = Kept::default();
     track(session, out);
@@ -230,6 +232,12 @@ pub(crate) fn ask(session: &mut ServerSession, out: &mut Vec<u8>) {
     let purpose = purpose_of_question(session);
     if !session.base.is_mariadb() {
         return send(session, out, (command::PING, b""), purpose);
+    }
+    if std::mem::take(&mut session.is_unasked) {
+        ask_variables(session, out);
+        // The question clears what the statement has left to ask about.
+        session.last_client = None;
+        session.leftover = Leftover::Counts;
     }
     send_text(session, out, TELL, purpose);
     send_text(session, out, TELL_STATE, Purpose::Tracking);

@@ -60,6 +60,7 @@ mod opened;
 mod workers;
 mod console;
 mod pg;
+mod mysql_console;
 mod mysql;
 mod sum;
 mod metrics;

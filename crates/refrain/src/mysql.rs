@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use refrain_config::{Backend, General, Host};
 use refrain_mysql::CoreStatementsView;
+use refrain_mysql::console::{Answer, Request};
 use refrain_mysql::parts::My;
 use refrain_mysql::views;
 use refrain_pg::snapshot::{ClientSessionView, ServerSessionView, StatementView};
@@ -16,6 +17,7 @@ use refrain_pool::shared::Shared;
 
 use crate::inherit::Kind;
 use crate::listen::{Places, UnixSocket};
+use crate::mysql_console::{self, MyHelpers};
 use crate::served::{LocalServers, Served};
 use crate::tls::{Session, Store};
 
@@ -128,7 +130,7 @@ impl Served for My {
         }
     }
 
-    type Helpers = ();
+    type Helpers = MyHelpers;
     type Local = NoServers;
 
     fn client_view_of(view: views::ClientView) -> ClientSessionView {
@@ -149,12 +151,14 @@ impl Served for My {
         statements(shared, cores)
     }
 
-    fn local((): &(), _core: Core) -> NoServers {
+    fn local(_helpers: &MyHelpers, _core: Core) -> NoServers {
         NoServers
     }
-    fn ask((): &(), _core: Core, (): ()) {}
-    fn name((): &()) -> &'static str {
-        "nothing"
+    fn ask(helpers: &MyHelpers, core: Core, request: Request) {
+        mysql_console::ask(helpers, core, request);
+    }
+    fn name(_answer: &Answer) -> &'static str {
+        "a reply of the console"
     }
 
     // The protocol asks for TLS once it has read the greeting.

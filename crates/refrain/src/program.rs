@@ -19,6 +19,7 @@ use crate::cores::Cores;
 use crate::dashboard::Dashboard;
 use crate::http::Bound;
 use crate::mail::Mail;
+use crate::mysql_console::MyHelpers;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
 use crate::pg::{Helpers, Peers, PgState, Streams, parser};
@@ -126,6 +127,7 @@ pub(crate) fn start_with(
     let pg_state = PgState { cores: Arc::clone(&pg.cores), others, files: Arc::clone(&files) };
     let elders = Arc::<Elders>::default();
     let (console, peers) = (questions.clone(), Peers::new(&state));
+    let asked_by_mysql = questions.clone();
     let elders_of_cores = Arc::clone(&elders);
     let helpers = Helpers { post, files, questions, parser_queue, elders: elders_of_cores, peers };
     let (gate, metrics) = (opened.shares.gate(), opened.metrics_address());
@@ -137,7 +139,8 @@ pub(crate) fn start_with(
     let mut threads = Threads::default();
     threads.start(shared, pg, helpers)?;
     if let Some(my) = my {
-        threads.start(shared, my, ())?;
+        let post = Arc::clone(&my.cores.post);
+        threads.start(shared, my, MyHelpers { post, questions: asked_by_mysql })?;
     }
     let addresses = state.addresses.clone();
     let offering =

@@ -205,8 +205,8 @@ impl World {
                 let delay = self.workers[core].tell(to, at) - self.now;
                 self.later(delay, Happening::Tell(to, message));
             }
-            // No model client asks for TLS.
-            Action::StartTls { .. } | Action::Ask(()) => {}
+            // No model client asks for TLS, or for the console.
+            Action::StartTls { .. } | Action::Ask(_) => {}
             Action::Note(note) => {
                 self.trace.line(self.now, "note", note.cause, || {
                     format!("{:?} {}", note.client, note.detail)

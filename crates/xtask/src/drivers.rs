@@ -54,6 +54,32 @@ pub const CONSOLE_DRIVERS: &[Driver] = &[
     Driver { name: "pgjdbc", command: || java("Console.java") },
 ];
 
+/// Every client library's test at the admin console, in MySQL's protocol.
+pub const MYSQL_CONSOLE_DRIVERS: &[Driver] = &[
+    Driver { name: "PyMySQL", command: || of("pymysql", python("console_mysql.py")) },
+    Driver { name: "mysqlclient", command: || of("mysqlclient", python("console_mysql.py")) },
+    Driver { name: "aiomysql", command: || of("aiomysql", python("console_mysql.py")) },
+    Driver { name: "asyncmy", command: || of("asyncmy", python("console_mysql.py")) },
+    Driver { name: "Connector/Python", command: || of("connector", python("console_mysql.py")) },
+    Driver {
+        name: "Connector/Python prepared",
+        command: || of("connector-prepared", python("console_mysql.py")),
+    },
+    Driver {
+        name: "MariaDB Connector/Python",
+        command: || of("mariadb", python("console_mysql.py")),
+    },
+    Driver {
+        name: "MariaDB Connector/Python prepared",
+        command: || of("mariadb-binary", python("console_mysql.py")),
+    },
+    Driver { name: "mysql2", command: || of("mysql2", node("console_mysql.js")) },
+    Driver { name: "mariadb of Node", command: || of("mariadb", node("console_mysql.js")) },
+    Driver { name: "go-sql-driver", command: || built(provision::go_console_mysql) },
+    Driver { name: "Connector/J", command: || of("connector", java("ConsoleMysql.java")) },
+    Driver { name: "MariaDB Connector/J", command: || of("mariadb", java("ConsoleMysql.java")) },
+];
+
 /// Every tool's first real work, against PostgreSQL and SQLite.
 pub const TOOLS: &[Driver] = &[
     Driver { name: "sqlalchemy", command: || of("sqlalchemy", tools()) },
@@ -76,6 +102,7 @@ impl Driver {
         let mut command = (self.command)()?;
         command.env("PGPORT", port.to_string()).env("PGUSER", "postgres");
         command.env("PGDATABASE", "postgres");
+        command.env("MYSQL_HOST", "127.0.0.1").env("MYSQL_PORT", port.to_string());
         match root {
             None => command.env("PGHOST", "127.0.0.1").env("PGSSLMODE", "disable"),
             Some(root) => command

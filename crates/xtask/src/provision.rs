@@ -289,6 +289,11 @@ pub fn go_console() -> Result<PathBuf> {
     go_program("go-console", "./console")
 }
 
+/// Builds the test of Go's driver of MySQL at the admin console and returns its path.
+pub fn go_console_mysql() -> Result<PathBuf> {
+    go_program("go-console-mysql", "./console_mysql")
+}
+
 /// Builds the test of Go's drivers against SQLite and returns its path.
 pub fn go_with_sqlite() -> Result<PathBuf> {
     go_program("go-sqlite", "./sqlite")

@@ -31,6 +31,8 @@ const TEXTS: &[&str] = &[
     "CALL p_begin()",
     "SET SESSION group_concat_max_len = ?",
     "SET time_zone = '+05:00'",
+    "SET @@time_zone = '+06:00', @@sql_mode = ''",
+    "SET @@group_concat_max_len = ?",
     "SET NAMES latin1 COLLATE latin1_german1_ci",
     "DO ?",
     "SELECT 'a' || 'b', \"x\", ?",
@@ -123,11 +125,14 @@ impl Generator {
         // A statement that has had a cursor says OK in place of rows in MySQL 9.7 if it has none,
         // and the test would wait for them.
         let needs_cursor = self.is_mysql_9 && statement.has_had_cursor;
-        let cursor = if needs_cursor { cursor.max(1) } else { cursor };
+        let cursor = if needs_cursor { cursor | 1 } else { cursor };
         let known = statement.kinds.len() == statement.parameters;
         // Without types that it has got before, the server refuses it.
         let has_types = statement.is_typed || !known || self.rng.chance(50);
-        let keeps_kinds = !has_types || known && self.rng.chance(60);
+        // In MySQL 9.7 the types of a statement's first execution count for those behind it as
+        // well, and on another server the first execution is another one.
+        let has_run = self.is_mysql_9 && statement.kinds.len() == statement.parameters;
+        let keeps_kinds = !has_types || known && (has_run || self.rng.chance(60));
         let kinds: Vec<u16> = match keeps_kinds && known {
             true => statement.kinds.clone(),
             false => (0..statement.parameters).map(|_| *self.rng.pick(KINDS)).collect(),
@@ -141,7 +146,10 @@ impl Generator {
         if is_ahead {
             self.ahead(draft, handle, (at, &mut values[at]));
         }
-        let has_types = has_types && (statement.is_typed || !self.rng.chance(2));
+        // MySQL keeps parts of values behind an execution that lacks its types, and MariaDB and the
+        // proxy do not.
+        let keeps_types = statement.is_typed || is_ahead;
+        let has_types = has_types && (keeps_types || !self.rng.chance(2));
         let cut = if self.rng.chance(1) { 1 + self.rng.below(9) } else { 0 };
         let execute = Execute { handle, cursor, has_types, values, cut };
         draft.commands.push(Command::Execute(execute));

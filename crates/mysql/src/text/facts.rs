@@ -20,6 +20,8 @@ pub(crate) struct Facts {
     pub(crate) wishes: bool,
     /// For how long it sets variables.
     pub(crate) variables: Variables,
+    /// Whether it names the scope of variables that it sets.
+    pub(crate) scope: Scope,
     /// The things of earlier statements that it may ask about.
     pub(crate) asks: Memory,
     /// The things that it may do with the number that a row got by itself.
@@ -112,6 +114,16 @@ pub(crate) enum Variables {
     Stay,
     /// Some may be set for one statement: no report says that they are set back.
     SetBack,
+}
+
+/// Whether a text names the scope of variables that it sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// It does, or sets them by their bare names, or sets none.
+    #[default]
+    Known,
+    /// It may set one by `@@name`, without the word SESSION. MariaDB reports no such change.
+    Missing,
 }
 
 /// The beginning of a statement, as far as it matters.

@@ -29,6 +29,8 @@ fn what_pins() {
         ("SELECT @b, @@sql_mode", Pins::NONE),
         ("SET @a = 1", Pins::VARIABLES),
         ("SET @@a = 1", Pins::NONE),
+        ("SET @@PSEUDO_thread_id = 1", Pins::VARIABLES),
+        ("SET x = @@pseudo_thread_id, @@session.pseudo_thread_id = 1", Pins::NONE),
         ("CALL p(1, @a)", Pins::VARIABLES),
         ("GET DIAGNOSTICS CONDITION 1 @a = NUMBER", Pins::VARIABLES),
         ("LOAD DATA INFILE 'x' INTO TABLE t (@a, b)", Pins::VARIABLES),
@@ -41,6 +43,27 @@ fn what_pins() {
     ];
     for (text, due) in cases {
         assert_eq!(of(text).pins, due, "{text}");
+    }
+}
+
+#[test]
+fn variables_without_a_scope() {
+    for (text, due) in [
+        ("SET @@sql_mode = ''", true),
+        ("set @@autocommit=0", true),
+        ("SET a = 1, @@b := 2", true),
+        ("SELECT 1; SET @@sql_mode = ''", true),
+        ("/*!40101 SET @@sql_mode='' */", true),
+        ("SET @@`sql_mode` = ''", true),
+        ("SET @@sql_mode /* so */ = ''", true),
+        ("SET @@session.sql_mode = ''", false),
+        ("SET @@local . sql_mode = ''", false),
+        ("SET @@global.sql_mode = @@sql_mode", false),
+        ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI'), time_zone = ''", false),
+        ("SELECT @@sql_mode = ''", false),
+        ("SET x = '@@sql_mode = 1'", false),
+    ] {
+        assert_eq!(of(text).scope == Scope::Missing, due, "{text}");
     }
 }
 

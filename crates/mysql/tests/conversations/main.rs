@@ -19,3 +19,4 @@ mod kill;
 mod late_kill;
 mod insert_id;
 mod hidden;
+mod console;

@@ -49,6 +49,8 @@ pub(crate) struct Model {
     /// The values that a report is to tell, if the server is MariaDB and tells any: with the next
     /// report of any.
     untold: Option<Vec<(String, String)>>,
+    /// The `sql_mode` that is set without a report; empty for the first one.
+    mode: String,
 }
 
 /// A statement of a server.
@@ -380,9 +382,8 @@ impl Model {
             return false;
         }
         self.log.push(if text.len() > 80 { format!("{} bytes", text.len()) } else { text.into() });
-        if text == "DO 0" {
-            self.tell_due(reply);
-            return false;
+        if text == "DO 0" || text.starts_with("SET @@sql_mode=") {
+            return self.sets(text, reply);
         }
         if text.starts_with("SET @@session.") {
             self.is_manual = text.contains("autocommit='OFF'");
@@ -399,6 +400,20 @@ impl Model {
                 break;
             }
         }
+        false
+    }
+
+    /// Does nothing, or sets `sql_mode` without naming its scope. Returns false: all goes on.
+    fn sets(&mut self, text: &str, reply: &mut Reply<'_>) -> bool {
+        let Some(mode) = text.strip_prefix("SET @@sql_mode=") else {
+            self.tell_due(reply);
+            return false;
+        };
+        mode.clone_into(&mut self.mode);
+        let told = Change::SystemVariable { name: b"sql_mode", value: mode.as_bytes() };
+        // MariaDB reports what is set with the word SESSION, or without the two signs.
+        let changes = if self.untold.is_some() { &[][..] } else { &[told][..] };
+        self.ok(reply, changes, Status(0));
         false
     }
 
@@ -435,7 +450,8 @@ impl Model {
     fn variables(&self, reply: &mut Reply<'_>) {
         let version = if self.untold.is_some() { "10-MariaDB" } else { self.version };
         let of_version: &[&str] = &["version", version];
-        self.rows(reply, &[VARIABLES, &[of_version]].concat(), Status(0));
+        let mode: &[&str] = &["sql_mode", if self.mode.is_empty() { "STRICT" } else { &self.mode }];
+        self.rows(reply, &[VARIABLES, &[mode, of_version]].concat(), Status(0));
     }
 
     /// Changes a variable without a word, which the next answer to a command that does nothing
@@ -662,7 +678,6 @@ const VARIABLES: &[&[&str]] = &[
     &["session_track_state_change", "OFF"],
     &["session_track_system_variables", "autocommit,sql_mode"],
     &["session_track_transaction_info", "OFF"],
-    &["sql_mode", "STRICT"],
     &["timestamp", "1.5"],
 ];
 

@@ -132,6 +132,23 @@ fn variables_of_one_statement_do_not_follow_the_client() {
     });
 }
 
+/// MariaDB reports no change by `@@name` without the word SESSION.
+#[test]
+fn variables_that_are_set_without_a_scope_follow_the_client() {
+    for is_mariadb in [true, false] {
+        talk("pool_size = 1", |world| {
+            world.is_mariadb = is_mariadb;
+            let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+            assert!(world.query(first, "SET @@sql_mode=ANSI").starts_with("ok"));
+            world.log();
+            assert_eq!(world.query(second, "ok"), "ok");
+            assert_eq!(world.log(), ["SET @@session.sql_mode='STRICT'", "ok"]);
+            assert_eq!(world.query(first, "ok"), "ok");
+            assert_eq!(world.log(), ["SET @@session.sql_mode='ANSI'", "ok"]);
+        });
+    }
+}
+
 #[test]
 fn mariadb_is_asked_for_what_an_error_does_not_tell() {
     talk("pool_size = 1", |world| {

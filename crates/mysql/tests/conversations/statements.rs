@@ -641,3 +641,44 @@ fn parts_of_values_go_to_a_statement_that_has_had_no_cursor() {
         assert!(log.iter().any(|it| it.ends_with("long x")), "{log:?}");
     });
 }
+
+#[test]
+fn an_execution_that_a_server_would_not_answer_gets_an_error() {
+    for (version, due) in [("8.0.15", "ok"), ("9.7.0", "err 1615 HY000")] {
+        talk(ONE, |world| {
+            world.version = version;
+            let client = world.client(USUAL, "shop");
+            assert_eq!(prepare(world, client, "ok ?"), "prepared 1, column");
+            let mut body = execution(1, 1, Some(253));
+            body[4] = Execute::CURSOR_READ_ONLY;
+            world.ask(client, command::STMT_EXECUTE, &body);
+            // Its cursor is open.
+            let long = &[1, 0, 0, 0, 0, 0, b'x'];
+            assert_eq!(world.ask(client, command::STMT_SEND_LONG_DATA, long), "");
+            assert_eq!(execute_as(world, client, 1, Some(253)), due);
+            assert_eq!(execute_as(world, client, 1, Some(253)), "ok");
+        });
+    }
+}
+
+/// A cursor to write with is none, whatever its client says.
+#[test]
+fn an_execution_with_another_kind_of_cursor_has_none() {
+    talk(ONE, |world| {
+        world.version = "9.7.0";
+        let client = world.client(USUAL, "shop");
+        assert!(prepare(world, client, "rows:1").starts_with("prepared 1"));
+        let mut body = execution(1, 0, None);
+        body[4] = Execute::CURSOR_READ_ONLY;
+        world.ask(client, command::STMT_EXECUTE, &body);
+        for _ in 0..2 {
+            world.ask(client, command::STMT_FETCH, &[1, 0, 0, 0, 1, 0, 0, 0]);
+        }
+        world.log();
+        body[4] = 2; // CURSOR_TYPE_FOR_UPDATE
+        let told = world.ask(client, command::STMT_EXECUTE, &body);
+        assert_eq!(told, "columns 1, column, 4 bytes, end");
+        let log = world.log();
+        assert!(log.contains(&"PREPARE rows:1".to_owned()), "{log:?}");
+    });
+}

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_config::Options;
+use refrain_mysql::console::reply::ConsoleReply;
+use refrain_mysql::console::{Answer, Request};
 use refrain_mysql::parts::My;
 use refrain_mysql_wire::handshake::{Greeting, HandshakeResponse41, HandshakeV10};
 use refrain_mysql_wire::{Capabilities, command as commands, packet};
 use refrain_pool::event::{Command, Note};
-use refrain_pool::ids::Peer;
+use refrain_pool::ids::{ClientSerial, Peer};
 use refrain_pool::shared::Shared;
 use refrain_pool::{Action, Conn, Core, Engine, Event, Now, Output, Ports};
 
@@ -81,6 +83,8 @@ pub(crate) struct World {
     pub(crate) catalog: &'static [&'static [&'static str]],
     /// The host that cannot, as it is printed.
     pub(crate) down: &'static str,
+    /// The commands that the program is asked to carry out.
+    pub(crate) asked: Vec<Request>,
 }
 
 /// Holds a conversation with input in pieces of several lengths.
@@ -114,6 +118,7 @@ impl World {
             leaves: false,
             catalog: &[],
             down: "",
+            asked: Vec::new(),
         }
     }
 
@@ -314,6 +319,12 @@ impl World {
         self.settle();
     }
 
+    /// Gives the core the program's reply to a command of a client.
+    pub(crate) fn answer(&mut self, client: ClientSerial, reply: ConsoleReply) {
+        self.step(Event::Answered(Answer { client, reply }));
+        self.settle();
+    }
+
     fn step(&mut self, event: Event<'_, My>) {
         self.engine.step(self.now, event, &mut self.ports);
         assert_eq!(self.engine.check(), Ok(()));
@@ -383,6 +394,7 @@ impl World {
                 self.serve(at, &Model::greeting(), false);
             }
             Action::Note(note) => self.notes.push(*note),
+            Action::Ask(request) => self.asked.push(request),
             _ => {}
         }
     }

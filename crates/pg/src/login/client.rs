@@ -199,8 +199,7 @@ impl ClientLogin<'_, '_> {
         if !options.admits(&login_request.database, authenticated.user()) {
             return self.step.end_client(self.conn, DisconnectReason::Login);
         }
-        if let Some(name) = Database::CONSOLES.iter().find(|name| **name == login_request.database)
-        {
+        if let Some(name) = Database::console(&login_request.database) {
             return self.enter_console(authenticated, name, Session::default());
         }
         let database = &login_request.database;

@@ -1,6 +1,6 @@
 //! Logins to the admin console: who may, and what the client is told.
 
-use refrain_config::{AuthMethod, Database, General, Options, UserSecret};
+use refrain_config::{ConsoleRights, Database, Options, UserSecret};
 use refrain_pg_wire::back::Status;
 use refrain_pg_wire::write::{self, Report};
 use refrain_pool::disconnect::DisconnectReason;
@@ -19,28 +19,15 @@ use crate::state::shared::SharedPart;
 /// commands the console understands.
 const SERVER_VERSION: &[u8] = b"1.24.1/bouncer";
 
-/// The name under which the user as which the program runs needs no password.
-const OWNER: &str = "pgbouncer";
-
-/// The rights of a user at the console.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rights {
-    /// To run all commands.
-    Change,
-    /// To run commands that change nothing.
-    Look,
-    /// None: the user may not log in.
-    Nothing,
-}
-
 impl ClientLogin<'_, '_> {
     /// Lets a client into the console without a password, if the operating system says that it is
     /// the user as which the program runs, and it calls itself `pgbouncer`: PgBouncer's rule for
     /// its administrators, whatever the options say. False if the client is another.
     pub(crate) fn owner_enters(&mut self, login_request: &LoginRequest) -> bool {
         let LoginRequest { database, user, .. } = login_request;
-        let console = Database::CONSOLES.iter().find(|name| *name == database);
-        let Some(name) = console.filter(|_| user == OWNER) else { return false };
+        let console = Database::console(database);
+        let is_named = user == Database::CONSOLE_OWNER;
+        let Some(name) = console.filter(|_| is_named) else { return false };
         let Some(client) = self.step.engine.connections.client(self.conn) else { return false };
         if !matches!(client.peer(), Peer::Unix { is_own: true, .. }) {
             return false;
@@ -60,8 +47,8 @@ impl ClientLogin<'_, '_> {
         session: Session,
     ) {
         let options = self.step.engine.core_state.shared.options();
-        let may_look =
-            session.is_owner() || rights(&options.general, authenticated.user()) != Rights::Nothing;
+        let rights = options.general.console_rights(authenticated.user());
+        let may_look = session.is_owner() || rights != ConsoleRights::Nothing;
         if !may_look {
             let report = Report {
                 severity: "FATAL",
@@ -99,7 +86,7 @@ pub fn may_look(shared: &Shared, user: &str, password: &str) -> bool {
     // All of them are checked, so that the time is the same.
     let of_user = credentials(&shared.protocol, &options, user);
     let right = of_user.iter().filter(|credential| is_right(credential)).count();
-    right > 0 && rights(&options.general, user) != Rights::Nothing
+    right > 0 && options.general.console_rights(user) != ConsoleRights::Nothing
 }
 
 /// Returns the credential of a user, and perhaps one that no password satisfies. A SCRAM secret is
@@ -114,18 +101,6 @@ fn credentials(shared: &SharedPart, options: &Options, user: &str) -> Vec<Creden
     let needs_other = is_slow && !own.is_scram();
     let other = needs_other.then(|| shared.unknown_credential(user, true));
     [own].into_iter().chain(other).collect()
-}
-
-/// Returns the rights of a user at the console.
-pub(crate) fn rights(general: &General, user: &str) -> Rights {
-    let open = general.admin_users.is_empty() && general.auth == AuthMethod::Trust;
-    if open || general.admin_users.iter().any(|admin| admin == user) {
-        Rights::Change
-    } else if general.stats_users.iter().any(|other| other == user) {
-        Rights::Look
-    } else {
-        Rights::Nothing
-    }
 }
 
 #[cfg(test)]

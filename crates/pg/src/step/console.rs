@@ -1,5 +1,6 @@
 //! Clients of the admin console: the protocol around their commands. The program makes the replies.
 
+use refrain_config::ConsoleRights;
 use refrain_pg_wire::Header;
 use refrain_pg_wire::tag::front;
 use refrain_pool::Step as PoolStep;
@@ -10,7 +11,6 @@ use refrain_pool::ids::{ClientSerial, Conn};
 use crate::console::reply::{ProgramReply, ReplyForm};
 use crate::console::session::NextStep;
 use crate::engine::Step;
-use crate::login::console::{Rights, rights};
 use crate::state::parts::{Action, Pg};
 use crate::state::requests::Request;
 
@@ -45,7 +45,8 @@ impl<'s, 'a> ConsoleClient<'s, 'a> {
         let user = authenticated.user().to_owned();
         let options = self.step.engine.core_state.shared.options();
         let admitted = options.admits(name, &user);
-        let may_not_look = !admitted || rights(&options.general, &user) == Rights::Nothing;
+        let may_not_look =
+            !admitted || options.general.console_rights(&user) == ConsoleRights::Nothing;
         if may_not_look && !waits {
             self.step.end_client(self.conn, DisconnectReason::Removed);
         }
@@ -122,7 +123,7 @@ impl<'s, 'a> ConsoleClient<'s, 'a> {
         let serial = client.serial();
         client.await_replies();
         let options = self.step.engine.core_state.shared.options();
-        let admin = is_owner || rights(&options.general, &user) == Rights::Change;
+        let admin = is_owner || options.general.console_rights(&user) == ConsoleRights::Change;
         let user = user.into();
         let request = Request::Console { client: serial, user, admin, query, form };
         self.step.ports.act(Action::Ask(request));

@@ -29,6 +29,7 @@ mod autoprepare;
 mod mysql_logins;
 mod mysql;
 mod mysql_client;
+mod mysql_console;
 mod mysql_figures;
 mod mysql_frameworks;
 mod mysql_hidden;

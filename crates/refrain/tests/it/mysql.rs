@@ -89,14 +89,14 @@ fn client(arguments: &[&str]) -> Output {
 
 /// Returns what a client has written, which has to have been content.
 #[track_caller]
-fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Returns the error that a client has ended with.
 #[track_caller]
-fn complaint(output: &Output) -> String {
+pub(crate) fn complaint(output: &Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stderr).trim_end().to_owned()
 }
@@ -126,13 +126,33 @@ impl Program {
     }
 
     /// Runs the command line client as the user.
-    fn client(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn client(&self, arguments: &[&str]) -> Output {
         self.client_with("-psecret", arguments)
     }
 
     fn client_with(&self, password: &str, arguments: &[&str]) -> Output {
-        let own = ["-h127.0.0.1", "-P", &self.port, "-uapp", password];
+        self.client_as("app", password, arguments)
+    }
+
+    /// Runs the command line client as a user.
+    pub(crate) fn client_as(&self, user: &str, password: &str, arguments: &[&str]) -> Output {
+        let user = format!("-u{user}");
+        let own = ["-h127.0.0.1", "-P", &self.port, &user, password];
         client(&[&own, arguments].concat())
+    }
+
+    /// Runs the command line client as a user without a password, by the Unix socket.
+    pub(crate) fn client_at_socket(&self, user: &str, arguments: &[&str]) -> Output {
+        let (socket, user) = (self.socket.display().to_string(), format!("-u{user}"));
+        client(&[&["-S", &socket, &user, "--password="], arguments].concat())
+    }
+
+    /// Changes a part of the configuration, and has the program read it.
+    pub(crate) fn change(&self, part: &str, new: &str) {
+        let text = fs::read_to_string(self.refrain.config()).unwrap();
+        assert!(text.contains(part), "{text}");
+        fs::write(self.refrain.config(), text.replace(part, new)).unwrap();
+        signal(self, "HUP");
     }
 
     /// Returns the port for clients of MySQL.

@@ -9,7 +9,7 @@ use refrain_mysql_wire::handshake::{Attributes, AuthReply, Greeting, HandshakeRe
 use refrain_mysql_wire::packet;
 use refrain_mysql_wire::prepared::{Execute, PrepareOk};
 use refrain_mysql_wire::reply::{ErrPacket, first};
-use refrain_mysql_wire::request::{Query, Request};
+use refrain_mysql_wire::request::{ChangeUser, Query, Request};
 use refrain_mysql_wire::{Capabilities, Header};
 use xtask::channel::read_some;
 
@@ -131,6 +131,27 @@ impl Session {
         let mut body = Vec::new();
         head.write(&mut body, self.agreed);
         self.ask(&Request::StmtExecute(&body))
+    }
+
+    /// Logs in again, to a schema.
+    pub(crate) fn change_user(&mut self, schema: &str) -> Result<(), u16> {
+        self.command(&Request::ChangeUser(ChangeUser {
+            user: b"app",
+            proof: b"",
+            database: schema.as_bytes(),
+            collation: Some(45), // utf8mb4_general_ci
+            plugin: b"mysql_native_password",
+            attributes: Attributes::default(),
+        }));
+        loop {
+            let (header, payload) = self.packet();
+            match AuthReply::read(&payload, self.agreed).expect("a reply to a login") {
+                AuthReply::Ok(_) => return Ok(()),
+                AuthReply::Err(err) => return Err(err.number),
+                AuthReply::Switch(_) => self.send(header.sequence + 1, |_| {}),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     /// Closes a statement.

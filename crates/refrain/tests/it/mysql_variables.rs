@@ -49,14 +49,18 @@ pub(crate) fn ask(session: &mut Session, text: &str) -> Answer {
     answer
 }
 
-/// Sets a variable to the first value that it takes and does not have. Returns the statement, and
-/// what the server says then.
-fn change(session: &mut Session, name: &str) -> Option<(String, Answer)> {
+/// The beginnings of statements that set a variable of the session. MariaDB does not report what
+/// the second one has set.
+const FORMS: [&str; 2] = ["SET SESSION ", "SET @@"];
+
+/// Sets a variable, in this form, to the first value that it takes and does not have. Returns the
+/// statement, and what the server says then.
+fn change(session: &mut Session, form: &str, name: &str) -> Option<(String, Answer)> {
     let before = value(session, name);
     let own = ["NOT @@session.{}", "@@session.{} + 1", "@@session.{} * 2", "@@session.{} DIV 2"];
     let own = own.iter().map(|value| value.replace("{}", name));
     for to in VALUES.iter().map(|value| (*value).to_owned()).chain(own) {
-        let text = format!("SET SESSION {name} = {to}");
+        let text = format!("{form}{name} = {to}");
         if session.query(&text).is_ok() {
             let after = value(session, name);
             if after != before {
@@ -73,6 +77,10 @@ fn server(session: &mut Session) -> Answer {
 }
 
 fn each_variable_follows_its_client(flavour: Flavour) {
+    FORMS.iter().for_each(|form| each_follows(flavour, form));
+}
+
+fn each_follows(flavour: Flavour, form: &str) {
     let from = match flavour {
         Flavour::MariaDb => "information_schema",
         _ => "performance_schema",
@@ -91,7 +99,7 @@ fn each_variable_follows_its_client(flavour: Flavour) {
         if LEFT_OUT.iter().any(|(other, _)| *other == name) {
             continue;
         }
-        let changed = change(&mut Session::start(own.port(), "shop"), name);
+        let changed = change(&mut Session::start(own.port(), "shop"), form, name);
         let Some((text, due)) = changed else { continue };
         let mut one = Session::start(pooled.port(), "shop");
         let mut two = Session::start(pooled.port(), "shop");

@@ -1,16 +1,18 @@
 //! Parts that run client libraries, and the runs of them alone.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::certificates::{Authority, write_for_proxy};
 use crate::command::{self, Tally};
-use crate::drivers::{self, CONSOLE_DRIVERS, DRIVERS, Driver, SQLITE_DRIVERS, TOOLS};
-use crate::mysql::Flavour;
+use crate::drivers::{
+    self, CONSOLE_DRIVERS, DRIVERS, Driver, MYSQL_CONSOLE_DRIVERS, SQLITE_DRIVERS, TOOLS,
+};
+use crate::mysql::{Flavour, PASSWORD, Server, USER};
 use crate::mysql_drivers::{self, WAYS, Way};
-use crate::ports::free_port;
+use crate::ports::{self, free_port};
 use crate::postgres::{Cluster, Version};
 use crate::proxy::{self, Refrain};
 use crate::workspace::{self, built};
@@ -18,6 +20,9 @@ use crate::workspace::{self, built};
 use super::check::or_one_failure;
 use super::random::sharing;
 use super::summary_of;
+
+/// The longest that Refrain may take until it listens for clients of MySQL.
+const START_MAX: Duration = Duration::from_secs(10);
 
 /// Runs client libraries through a pool of transactions.
 pub(super) fn through_proxy(version: Version) -> Result<Tally> {
@@ -55,9 +60,26 @@ pub(super) fn with_sqlite() -> Result<Tally> {
     Ok(driven(SQLITE_DRIVERS, &over_file("drivers.db")?))
 }
 
-/// Runs client libraries at the admin console. No other client is there.
+/// Runs client libraries of both protocols at the admin console. No other client is there.
 pub(super) fn with_console() -> Result<Tally> {
-    Ok(driven(CONSOLE_DRIVERS, &over_file("console.db")?))
+    let mut tally = driven(CONSOLE_DRIVERS, &over_file("console.db")?);
+    tally += with_mysql_console()?;
+    Ok(tally)
+}
+
+/// Runs client libraries of MySQL at the admin console.
+fn with_mysql_console() -> Result<Tally> {
+    let server = Server::start_listening(Flavour::MariaDb, &[])?;
+    let port = free_port()?;
+    let config = format!(
+        "mysql_listen = [\"127.0.0.1:{port}\"]\nadmin_users = [\"{USER}\"]\n[users.{USER}]\n\
+         password = \"{PASSWORD}\"\n[databases.\"*\"]\n\
+         url = \"mysql://{USER}:{PASSWORD}@127.0.0.1:{}/\"\n",
+        server.port()
+    );
+    let mut proxy = started(&config)?;
+    ports::wait_for(port, START_MAX, || proxy.is_running())?;
+    Ok(with_log(every_driver(MYSQL_CONSOLE_DRIVERS.iter(), port, None), &proxy))
 }
 
 /// Looks at the dashboard with a browser, over PostgreSQL.
