@@ -124,6 +124,8 @@ mod checkpoint_timer;
 
 mod disk;
 
+mod group_commit;
+
 mod backend;
 
 mod shape;
@@ -146,5 +148,6 @@ mod session;
 
 pub use backend::{Backend, ConnectionView, Pool, PoolView};
 pub use control::{CancelHandle, Waker};
+pub use group_commit::SyncWal;
 pub use operator_log::LogSink;
 pub use session::{Progress, Session};
