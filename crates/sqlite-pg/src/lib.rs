@@ -112,6 +112,8 @@ mod json_parts;
 
 mod times;
 
+mod more_functions;
+
 mod compute;
 
 mod turn;
