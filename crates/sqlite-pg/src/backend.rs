@@ -2,6 +2,7 @@
 //! [`Pool`] of connections for each core.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::control::{CancelHandle, Control, Waker};
 use crate::disk::Disk;
 use crate::failure::{Failure, state};
 use crate::functions;
+use crate::group_commit::{GroupCommit, SyncWal};
 use crate::idle::IdleConnections;
 use crate::operator_log::{LogSink, OperatorLog};
 use crate::runs_on::RunsOn;
@@ -38,6 +40,7 @@ pub struct Backend {
     pub(crate) disk: Disk,
     pub(crate) queue: Arc<WriteQueue>,
     pub(crate) threads: Threads,
+    pub(crate) commits: GroupCommit,
     pub(crate) shared: Arc<Shared>,
     sessions: Mutex<Sessions>,
 }
@@ -84,6 +87,19 @@ impl Backend {
     /// # Errors
     /// The system cannot start a thread.
     pub fn with_log(name: &str, readers: usize, sink: LogSink) -> std::io::Result<Arc<Self>> {
+        Self::with_disk(name, readers, sink, Arc::new(refrain_sqlite::sync_wal))
+    }
+
+    /// Serves a file. `sync` waits until a WAL is on disk; the path is that of the WAL.
+    ///
+    /// # Errors
+    /// The system cannot start a thread.
+    pub fn with_disk(
+        name: &str,
+        readers: usize,
+        sink: LogSink,
+        sync: SyncWal,
+    ) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             name: name.to_owned(),
             operator_log: OperatorLog::new(sink),
@@ -92,6 +108,7 @@ impl Backend {
             queue: Arc::default(),
             shared: Arc::default(),
             threads: Threads::start(readers)?,
+            commits: GroupCommit::start(sync)?,
             sessions: Mutex::default(),
         }))
     }
@@ -162,6 +179,8 @@ impl Backend {
 pub struct Pool {
     pub(crate) backend: Arc<Backend>,
     database: Database,
+    /// The WAL, if commits wait for the disk in a group.
+    synced_wal: Option<Arc<Path>>,
     lock_timeout: Duration,
     idle: IdleConnections,
     known_connections: Mutex<KnownConnections>,
@@ -208,10 +227,17 @@ impl Pool {
     /// Makes a pool without connections; each is opened when a session needs it. `database` must be
     /// the file that `backend` serves; `lock_timeout` is how long a session waits for the right to
     /// write.
-    pub fn new(backend: &Arc<Backend>, database: Database, lock_timeout: Duration) -> Arc<Self> {
+    pub fn new(
+        backend: &Arc<Backend>,
+        mut database: Database,
+        lock_timeout: Duration,
+    ) -> Arc<Self> {
+        let later = database.sync_later();
+        let synced_wal = later.then(|| Arc::from(refrain_sqlite::wal_path(database.path())));
         Arc::new(Self {
             backend: backend.clone(),
             database,
+            synced_wal,
             lock_timeout,
             idle: IdleConnections::default(),
             known_connections: Mutex::default(),
@@ -384,6 +410,12 @@ impl Pool {
 
     fn turn(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the WAL that has to be on disk before a commit is acknowledged; none if a commit
+    /// need not be there, or is there already.
+    pub(crate) fn synced_wal(&self) -> Option<&Arc<Path>> {
+        self.synced_wal.as_ref()
     }
 
     /// Notes that a session has written and has given up the right to write.

@@ -16,6 +16,7 @@ use crate::encode;
 use crate::failure::{Failure, state};
 use crate::json_parts;
 use crate::lookups;
+use crate::more_functions::MORE;
 use crate::once::once;
 use crate::times;
 use crate::types::Type;
@@ -105,7 +106,7 @@ const NULLS_TOO: &[(&str, i32, ComputeFunction)] = &[
 pub(crate) fn define(connection: &Connection) -> Result<(), Error> {
     let plain = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
     let same = plain | FunctionFlags::SQLITE_DETERMINISTIC;
-    for (name, arguments, function, deterministic) in FUNCTIONS {
+    for (name, arguments, function, deterministic) in FUNCTIONS.iter().chain(MORE) {
         let flags = if *deterministic { same } else { plain };
         connection.define_function(name, *arguments, flags, move |call| {
             let null = (0..call.len()).any(|index| call.get_raw(index) == ValueRef::Null);
@@ -342,7 +343,7 @@ fn days_between(call: &Call<'_>) -> ComputeResult {
 fn add_days(call: &Call<'_>) -> ComputeResult {
     let days = i64::from(date(call, 0)?).checked_add(whole(call, 1)?);
     let made = days.and_then(|days| i32::try_from(days).ok()).and_then(calendar::date_text);
-    made.map(Any::Text).ok_or_else(|| Failure::new("22008", "date out of range"))
+    made.map(Any::Text).ok_or_else(|| times::out_of_range("date out of range"))
 }
 
 /// Returns the average of integers as PostgreSQL prints it (`select_div_scale` in numeric.c): with

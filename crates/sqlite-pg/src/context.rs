@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::advisory::AdvisoryLocks;
 use crate::calendar;
 use crate::control::Control;
+use crate::enums::NewLabels;
 use crate::sequences::{Numbers, SessionSequences};
 use crate::settings::Settings;
 
@@ -32,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     settings: Mutex<Settings>,
     sequences: Mutex<SessionSequences>,
+    /// Labels that the transaction has added.
+    new_labels: Mutex<NewLabels>,
     /// When the transaction began, in microseconds; 0 if no function has asked yet.
     began: AtomicI64,
     /// How long a wait for another session may last while this one has the right to write; none if
@@ -66,6 +69,7 @@ impl Context {
             shared,
             settings: Mutex::new(settings),
             sequences: Mutex::default(),
+            new_labels: Mutex::default(),
             began: AtomicI64::new(0),
             writer_waits: Mutex::default(),
             on_loop: AtomicBool::new(false),
@@ -83,8 +87,14 @@ impl Context {
         self.sequences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the labels that the transaction has added, locked.
+    pub(crate) fn new_labels(&self) -> MutexGuard<'_, NewLabels> {
+        self.new_labels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes the end of a transaction: settings go back, and its locks are free.
     pub(crate) fn transaction_ended(&self, committed: bool) {
+        self.new_labels().clear();
         self.settings().transaction_ended(committed);
         self.shared.advisory.transaction_ended(self.pid);
     }
@@ -105,6 +115,7 @@ impl Context {
         *self.writer_waits.lock().unwrap_or_else(PoisonError::into_inner) = writer_waits;
         self.on_loop.store(on_loop, Ordering::Relaxed);
         calendar::note_zone(self.settings().get("timezone").unwrap_or_default());
+        self.new_labels().note();
         CURRENT.with_borrow_mut(|current| *current = Some(self.clone()));
         let done = work();
         CURRENT.with_borrow_mut(|current| *current = None);

@@ -97,9 +97,13 @@ mod change;
 
 mod references;
 
+mod relabel;
+
 mod edits;
 
 mod definer;
+
+mod keys;
 
 mod serials;
 

@@ -9,6 +9,7 @@
 //! that is read again is the same one, so what is kept grows with the changes of types alone, and
 //! types change no more once the definitions have [`KEPT_BYTES_MAX`].
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Formatter};
 use std::hash::{Hash, Hasher};
@@ -211,27 +212,80 @@ impl EnumType {
     }
 
     fn chosen(self, sql: &str, one: impl Fn(usize, &str) -> String) -> String {
-        let label = |label: &String| format!("'{}'", label.replace('\'', "''"));
+        format!("(CASE {sql} {}", self.choices(one))
+    }
+
+    /// Writes the choices of a CASE, up to its end.
+    fn choices(self, one: impl Fn(usize, &str) -> String) -> String {
         let mut all = String::new();
-        for (place, text) in self.0.labels.iter().map(label).enumerate() {
+        for (place, label) in self.quoted_labels().iter().enumerate() {
             all.push_str(" WHEN ");
-            all.push_str(&one(place + 1, &text));
+            all.push_str(&one(place + 1, label));
         }
         // CASE needs one part at least.
         let all = if all.is_empty() { " WHEN NULL THEN NULL".to_owned() } else { all };
-        format!("(CASE {}{sql}{all} END)", self.named_labels())
+        format!("{}{all} END)", self.listed_mark())
+    }
+
+    /// Returns the labels as SQL.
+    fn quoted_labels(self) -> Vec<String> {
+        self.0.labels.iter().map(|label| format!("'{}'", label.replace('\'', "''"))).collect()
     }
 
     /// Writes the comment of SQL that has the labels.
-    pub(crate) fn named_labels(self) -> String {
-        format!("/*labels of {}*/ ", self.0.oid)
+    pub(crate) fn listed_mark(self) -> String {
+        format!("/*labels of {}*/", self.0.oid)
+    }
+
+    /// Writes the comment behind a label, or an array of labels, in SQL.
+    pub(crate) fn single_mark(self) -> String {
+        format!("/*label of {}*/", self.0.oid)
+    }
+
+    /// Writes the first label, or NULL.
+    pub(crate) fn first(self) -> String {
+        let first = self.quoted_labels().into_iter().next();
+        format!("{}/*first*/{}", self.listed_mark(), first.unwrap_or_else(|| "NULL".to_owned()))
+    }
+
+    /// Writes the last label, or NULL.
+    pub(crate) fn last(self) -> String {
+        let last = self.quoted_labels().pop();
+        format!("{}/*last*/{}", self.listed_mark(), last.unwrap_or_else(|| "NULL".to_owned()))
+    }
+
+    /// Writes the labels, between commas.
+    pub(crate) fn all(self) -> String {
+        format!("{}/*all*/{}", self.listed_mark(), self.quoted_labels().join(", "))
+    }
+
+    /// Writes the number of labels.
+    pub(crate) fn count(self) -> String {
+        format!("{}/*count*/{}", self.listed_mark(), self.0.labels.len())
+    }
+
+    /// Returns all forms in which SQL has the labels, each from its comment on.
+    pub(crate) fn listed(self) -> [String; 7] {
+        [
+            self.choices(|place, label| format!("{label} THEN {place}")),
+            self.choices(|place, label| format!("{place} THEN {label}")),
+            self.words_as_sql(),
+            self.first(),
+            self.last(),
+            self.all(),
+            self.count(),
+        ]
+    }
+
+    /// Writes the OID and the labels as SQL.
+    fn words_as_sql(self) -> String {
+        format!("{}'{}'", self.listed_mark(), self.words().replace('\'', "''"))
     }
 
     /// Writes the conversion of a text: an error for one that is no label. `$` stands for the text.
     pub(crate) fn of_text(self) -> String {
-        let words = format!("'{}'", self.words().replace('\'', "''"));
         let called = format!("'{}'", escaped(&self.0.called));
-        format!("{LABEL}({}{words}, {called}, $)", self.named_labels())
+        format!("{LABEL}({}, {called}, $)", self.words_as_sql())
     }
 
     /// Returns a text that is a label.
@@ -240,10 +294,70 @@ impl EnumType {
     /// 22P02.
     pub(crate) fn label(self, text: &str) -> Result<&str, Failure> {
         if self.0.labels.iter().any(|known| known == text) {
+            is_committed(self.0.oid, &self.0.name, text)?;
             return Ok(text);
         }
         Err(no_label(&self.0.name, text))
     }
+}
+
+/// Labels that ALTER TYPE has added in a transaction, with the OIDs of their types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NewLabels(Vec<(u32, String)>);
+
+thread_local! {
+    /// The new labels of the session that this thread runs.
+    static NEW_LABELS: RefCell<NewLabels> = const { RefCell::new(NewLabels(Vec::new())) };
+}
+
+impl NewLabels {
+    /// Notes a label that was added.
+    pub(crate) fn add(&mut self, of: EnumType, label: &str) {
+        self.0.push((of.oid(), label.to_owned()));
+        self.note();
+    }
+
+    /// Notes another name of a label.
+    pub(crate) fn rename(&mut self, of: EnumType, old: &str, new: &str) {
+        self.0.retain(|(oid, label)| *oid != of.oid() || label != new);
+        for (oid, label) in &mut self.0 {
+            if *oid == of.oid() && label == old {
+                new.clone_into(label);
+            }
+        }
+        self.note();
+    }
+
+    /// Forgets the labels: the transaction is over.
+    pub(crate) fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0.clear();
+            self.note();
+        }
+    }
+
+    /// Makes them those of the session that this thread runs.
+    pub(crate) fn note(&self) {
+        NEW_LABELS.with_borrow_mut(|known| {
+            if known != self {
+                known.clone_from(self);
+            }
+        });
+    }
+}
+
+/// Checks that a label was not added in this transaction.
+///
+/// # Errors
+/// 55P04.
+fn is_committed(oid: u32, name: &str, text: &str) -> Result<(), Failure> {
+    let is_new = |(of, label): &(u32, String)| *of == oid && label == text;
+    if !NEW_LABELS.with_borrow(|known| known.0.iter().any(is_new)) {
+        return Ok(());
+    }
+    let message = format!("unsafe use of new value \"{text}\" of enum type {name}");
+    let hint = "New enum values must be committed before they can be used.";
+    Err(Failure::new("55P04", message).hint(hint))
 }
 
 fn no_label(name: &str, text: &str) -> Failure {
@@ -278,9 +392,15 @@ pub(crate) fn mark(oid: u32, labels: &[String]) -> String {
 pub(crate) fn is_label(words: &str, called: &str, text: &str) -> Result<(), Failure> {
     let written = escaped(text);
     // No label has a quote in it, so every second part is a label.
-    match words.split('\'').skip(1).step_by(2).any(|label| label == written) {
-        true => Ok(()),
-        false => Err(no_label(&shown(&unescaped(called)), text)),
+    let name = || shown(&unescaped(called));
+    if !words.split('\'').skip(1).step_by(2).any(|label| label == written) {
+        return Err(no_label(&name(), text));
+    }
+    match words.split(' ').next().and_then(own_oid) {
+        Some(oid) if NEW_LABELS.with_borrow(|known| !known.0.is_empty()) => {
+            is_committed(oid, &name(), text)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -354,8 +474,8 @@ mod tests {
         assert!(!made.words().contains('$'), "{made:?}");
         let longer = EnumType::new("app.mood", 1_000_448, vec!["sad".to_owned()]);
         assert!(longer == made && !longer.is_unchanged(made));
-        assert_eq!(longer.place("x"), "(CASE /*labels of 1000448*/ x WHEN 'sad' THEN 1 END)");
-        assert_eq!(longer.label_at("x"), "(CASE /*labels of 1000448*/ x WHEN 1 THEN 'sad' END)");
+        assert_eq!(longer.place("x"), "(CASE x /*labels of 1000448*/ WHEN 'sad' THEN 1 END)");
+        assert_eq!(longer.label_at("x"), "(CASE x /*labels of 1000448*/ WHEN 1 THEN 'sad' END)");
         let none = EnumType::new("app.mood", 1_000_448, Vec::new());
         assert!(
             EnumType::of_words("app.mood", &none.words()).is_some_and(|it| it.is_unchanged(none))

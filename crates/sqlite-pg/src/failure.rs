@@ -42,8 +42,8 @@ const CARRIED: char = '\u{2}';
 /// The SQLSTATEs that functions raise.
 const RAISED: &[&str] = &[
     "0A000", "21000", "22001", "22003", "22007", "22008", "22011", "22012", "2201W", "2201X",
-    "22021", "22023", "22P02", "22P05", "42704", "42P01", "3F000", "23502", "40P01", "54000",
-    "55000", "55P03", "58000", "2200H",
+    "2201E", "2201F", "22021", "22023", "22P02", "22P05", "42704", "42P01", "3F000", "23502",
+    "40P01", "54000", "55000", "55P03", "55P04", "58000", "2200H",
 ];
 
 /// Hints for SQLite's errors, by words of their messages.
@@ -65,6 +65,11 @@ const SQLITE_HINTS: &[(&str, &str)] = &[
         "ON CONFLICT clause does not match",
         "name the columns of one UNIQUE or PRIMARY KEY, each once",
     ),
+    (
+        "cannot drop UNIQUE column",
+        "drop its constraint first: ALTER TABLE t DROP CONSTRAINT t_a_key",
+    ),
+    ("subqueries prohibited", "arrays are read by queries: compare with = and IN, or leave it out"),
     ("non-deterministic", "a partial index cannot have LIKE: compare with = < > or IN"),
     ("after drop column", "DROP INDEX first"),
     (
@@ -185,6 +190,10 @@ impl Failure {
         let says = |(words, _): &&(&str, &str)| error.message.contains(words);
         let hint = SQLITE_HINTS.iter().find(says);
         let hint = hint.or_else(|| Some(&TAKEN).filter(says).filter(|_| updates(text)));
+        // SQLite has found a row that violates what ALTER TABLE adds.
+        if error.message == "CHECK constraint failed" {
+            return Self::new("23514", "the check constraint is violated by some row");
+        }
         let mut failure = Self::new(error.sqlstate(), message);
         if failure.sqlstate == state::CORRUPT {
             failure = failure.hint(

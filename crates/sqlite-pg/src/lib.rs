@@ -112,6 +112,8 @@ mod json_parts;
 
 mod times;
 
+mod more_functions;
+
 mod compute;
 
 mod turn;
@@ -123,6 +125,8 @@ mod idle;
 mod checkpoint_timer;
 
 mod disk;
+
+mod group_commit;
 
 mod backend;
 
@@ -146,5 +150,6 @@ mod session;
 
 pub use backend::{Backend, ConnectionView, Pool, PoolView};
 pub use control::{CancelHandle, Waker};
+pub use group_commit::SyncWal;
 pub use operator_log::LogSink;
 pub use session::{Progress, Session};

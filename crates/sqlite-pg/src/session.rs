@@ -170,8 +170,15 @@ impl Session {
             return self.send_away(machine);
         }
         machine.access.alone = self.alone;
+        let before = out.len();
         let (used, need) = machine.run(self.input.bytes(), out, RunsOn::Loop);
         self.input.consume(used);
+        if let Err(failure) = machine.access.sync_here() {
+            self.pool.failed(&failure);
+            out.truncate(before);
+            failure.write(out, "FATAL");
+            return Progress::Closed;
+        }
         self.wait(machine, need, out)
     }
 
@@ -281,9 +288,10 @@ impl Session {
                 need = after;
             }
             rest.keep();
+            let unsynced = machine.access.take_unsynced();
             let out = Pieces::new(out);
-            *thread_job::slot(&slot) = Some(Box::new(ThreadResult { machine, rest, out, need }));
-            control.wake();
+            let result = Box::new(ThreadResult { machine, rest, out, need });
+            result.leave_behind(unsynced, slot, control);
         };
         backend.threads.send(lane, Box::new(task));
         Progress::Waiting

@@ -1,6 +1,8 @@
 //! Facts of `information_schema` that a CREATE TABLE statement alone has: constraints, and defaults
 //! with PostgreSQL's syntax.
 
+pub(crate) mod names;
+
 use std::ops::Range;
 
 use refrain_sql::lex::{Lexer, Token, TokenKind};

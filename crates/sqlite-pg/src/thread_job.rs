@@ -1,7 +1,9 @@
 //! Work that a session gives to a thread, and the result that comes back.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::control::Control;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::machine::{Machine, Need};
@@ -46,6 +48,42 @@ pub(crate) struct ThreadResult {
     pub(crate) rest: Input,
     pub(crate) out: Pieces,
     pub(crate) need: Need,
+}
+
+impl ThreadResult {
+    /// Leaves the result for the session, once the WAL is on disk where that is asked for.
+    pub(crate) fn leave_behind(
+        mut self: Box<Self>,
+        unsynced: Option<Arc<Path>>,
+        place: Arc<ResultSlot>,
+        control: Arc<Control>,
+    ) {
+        let backend = self.machine.access.backend().clone();
+        let finish = move |failed: Option<Failure>| {
+            if let Some(failure) = failed {
+                self.fail(&failure);
+            }
+            *slot(&place) = Some(self);
+            control.wake();
+        };
+        match unsynced {
+            None => finish(None),
+            // Nobody would share the wait, and another thread takes time to wake up.
+            Some(wal) if backend.queue.waiting() == 0 && backend.commits.is_idle() => {
+                finish(backend.commits.wait(&wal).err());
+            }
+            Some(wal) => backend.commits.after(wal, Box::new(finish)),
+        }
+    }
+
+    /// Puts an error that ends the session in the place of the output.
+    fn fail(&mut self, failure: &Failure) {
+        self.machine.access.pool().failed(failure);
+        let mut out = Vec::new();
+        failure.write(&mut out, "FATAL");
+        self.out = Pieces::new(out);
+        self.need = Need::Close;
+    }
 }
 
 /// Locks a slot.

@@ -24,6 +24,11 @@ fn is_of(call: &Call<'_>) -> Type {
     Type::of_oid(oid).unwrap_or(Type::Timestamp)
 }
 
+/// Returns 22008 for a moment that has no text here.
+pub(crate) fn out_of_range(message: &'static str) -> Failure {
+    Failure::new("22008", message).hint("years end with 9999 here")
+}
+
 /// Returns an argument that is a moment, as microseconds.
 fn moment(call: &Call<'_>, index: usize, is: Type) -> Result<i64, Failure> {
     if is == Type::Timestamptz {
@@ -39,7 +44,7 @@ fn interval(call: &Call<'_>, index: usize) -> Result<Interval, Failure> {
 fn made(micros: Option<i64>, is: Type) -> Timed {
     let written =
         micros.and_then(|micros| calendar::timestamp_text(micros, is == Type::Timestamptz));
-    written.map(Any::Text).ok_or_else(|| Failure::new("22008", "timestamp out of range"))
+    written.map(Any::Text).ok_or_else(|| out_of_range("timestamp out of range"))
 }
 
 fn made_interval(it: Option<Interval>) -> Timed {

@@ -18,7 +18,7 @@ use crate::ffi::{self, Handle, Index};
 use crate::file_id::WalFile;
 use crate::interrupt::{Interrupter, Job};
 use crate::limits::{Limits, Meter, PACE};
-use crate::options::{CacheOptions, OpenOptions};
+use crate::options::{CacheOptions, OpenOptions, Synchronous};
 use crate::statement::{Parked, Run, Statement, Step};
 use crate::stats::{CacheStats, StatementStats};
 use crate::text::Text;
@@ -89,6 +89,15 @@ impl Database {
     /// [`Database::connect`].
     pub fn new(path: impl AsRef<Path>, options: OpenOptions) -> Database {
         Database { path: path.as_ref().to_owned(), options }
+    }
+
+    /// Leaves the wait for the disk to the owner of the connections, where a commit has to be on
+    /// disk. Returns true if it does.
+    pub fn sync_later(&mut self) -> bool {
+        if self.options.synchronous == Synchronous::Full {
+            self.options.synchronous = Synchronous::Later;
+        }
+        self.options.synchronous == Synchronous::Later
     }
 
     /// Returns the path of the file.
@@ -178,7 +187,12 @@ impl Database {
         let mmap_size = i64::try_from(self.options.mmap_size).unwrap_or(i64::MAX);
         connection.pragma_update(None, "mmap_size", mmap_size)?;
         if !self.options.read_only {
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            let read = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+            let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", read)?;
+            if !mode.eq_ignore_ascii_case("wal") && self.options.synchronous == Synchronous::Later {
+                let full = Synchronous::Full.word();
+                connection.pragma_update(None, "synchronous", full)?;
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,26 @@ impl From<&fs::Metadata> for FileId {
     }
 }
 
+/// Returns the path of the WAL of a database file.
+pub fn wal_path(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    PathBuf::from(path)
+}
+
+/// Waits until a WAL is on disk, with all that was written to it before. Where there is no WAL,
+/// SQLite has copied it into the database and waited for that.
+///
+/// # Errors
+/// The system's.
+pub fn sync_wal(path: &Path) -> io::Result<()> {
+    match fs::File::open(path) {
+        Ok(file) => file.sync_data(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The WAL beside a database file.
 pub(crate) struct WalFile {
     path: PathBuf,
@@ -39,9 +60,7 @@ pub(crate) struct WalFile {
 impl WalFile {
     /// Returns the WAL of a connection that was opened just now.
     pub(crate) fn of(database: &Path) -> WalFile {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
-        let path = PathBuf::from(path);
+        let path = wal_path(database);
         let is = Cell::new(FileId::of(&path));
         WalFile { path, is }
     }

@@ -69,7 +69,7 @@ mod connection;
 pub use connection::{Connection, Database, Prepared, Split};
 pub use error::{Error, Interruption};
 pub use ffi::{nested, real_text};
-pub use file_id::FileId;
+pub use file_id::{FileId, sync_wal, wal_path};
 pub use interrupt::{Interrupter, Job};
 pub use limits::Limits;
 pub use options::{Admit, CacheOptions, OpenOptions, Synchronous};

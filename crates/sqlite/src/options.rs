@@ -36,6 +36,10 @@ pub enum Synchronous {
     Normal,
     /// A loss of power may leave a corrupt file.
     Off,
+    /// It survives the end of the process. The owner of the connections waits for the disk before
+    /// it acknowledges the commit: [`sync_wal`](crate::sync_wal). A file that has no WAL is
+    /// written as with `Full`.
+    Later,
 }
 
 /// Which statements are kept.
@@ -85,7 +89,7 @@ impl Synchronous {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Synchronous::Full => "FULL",
-            Synchronous::Normal => "NORMAL",
+            Synchronous::Normal | Synchronous::Later => "NORMAL",
             Synchronous::Off => "OFF",
         }
     }

@@ -6,7 +6,7 @@ use refrain_grammar::protobuf::{
     RangeVar, RenameStmt,
 };
 
-use crate::failure::Failure;
+use crate::failure::{Failure, state};
 use crate::key_mark::GivenBy;
 
 use super::defaults::without_default;
@@ -158,6 +158,7 @@ impl Definer<'_, '_> {
             }
             (AlterTableType::AtColumnDefault, None) => {
                 let column = self.edits.basis.column_of(&it.name, relation)?;
+                has_default(&column, relation)?;
                 let Some(change) = without_default(&column) else {
                     return Ok(Some(NOTHING.to_owned()));
                 };
@@ -166,6 +167,7 @@ impl Definer<'_, '_> {
             }
             (AlterTableType::AtColumnDefault, Some(_)) => {
                 let column = self.edits.basis.column_of(&it.name, relation)?;
+                has_default(&column, relation)?;
                 let node = it.def.as_deref().ok_or_else(hints::unknown)?;
                 let part = format!(" {}", self.default_of(node, column.is, column.limit)?);
                 let change = match without_default(&column) {
@@ -225,7 +227,8 @@ impl Edits<'_> {
                     return Err(hints::refuse("ALTER SEQUENCE of a key").into());
                 }
                 self.with_owner(&relation.relname, |owner| owner.0.clone_from(&to));
-                Ok(format!("ALTER TABLE {table} RENAME TO {}", name(&to)))
+                let sql = format!("ALTER TABLE {table} RENAME TO {}", name(&to));
+                self.behind_names(relation, sql)
             }
             ObjectType::ObjectColumn if is_table => {
                 let (table, _) = self.basis.table(relation)?;
@@ -239,10 +242,45 @@ impl Edits<'_> {
                         owner.1.clone_from(&rename.newname);
                     }
                 });
-                Ok(format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}"))
+                let sql = format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}");
+                self.behind_names(relation, sql)
             }
             _ => Err(hints::refuse("ALTER").into()),
         }
+    }
+
+    /// Writes the names of a table's constraints into its definition before it is renamed: they
+    /// were made of the old name, and stay.
+    fn behind_names(&mut self, relation: &RangeVar, rename: String) -> Translated<String> {
+        let (catalog, table) = (self.basis.catalog, &relation.relname);
+        let change = SchemaChange::Names { table: table.clone() };
+        let old = match catalog.table(Some("temp"), table) {
+            Some(_) => None,
+            None => catalog.definition(table),
+        };
+        if old.and_then(|old| change.apply(&old)).is_none() {
+            return Ok(rename);
+        }
+        let first = self.edit(relation, None, change, "ALTER")?;
+        self.follow_ups.push(FollowUp::Sqlite(rename));
+        Ok(first)
+    }
+}
+
+/// Checks that a column's default may change: not that of a key whose numbers SQLite generates.
+///
+/// # Errors
+/// 42601 for IDENTITY, as in the server; 0A000 for SERIAL.
+fn has_default(column: &Attribute, relation: &RangeVar) -> Result<(), Failure> {
+    match column.given {
+        GivenBy::ByDefault | GivenBy::Always => {
+            let (name, table) = (&column.name, &relation.relname);
+            let message =
+                format!("column \"{name}\" of relation \"{table}\" is an identity column");
+            Err(Failure::new(state::SYNTAX, message))
+        }
+        GivenBy::Next => Err(hints::refuse("ALTER COLUMN")),
+        GivenBy::Statement | GivenBy::Key => Ok(()),
     }
 }
 

@@ -49,12 +49,8 @@ impl Typing<'_> {
         let sql = format!(
             "CASE WHEN {place_sql} >= {first} THEN {array_sql} ->> ({place_sql} - {first}) END"
         );
-        let called = array.name.clone();
         let made = Expr::made(format!("({sql})"), of, &[&array, &place]);
-        Ok(match called {
-            Some(called) => made.named(called),
-            None => made,
-        })
+        Ok(Expr { name: array.name.clone(), weak: array.weak, ..made })
     }
 
     /// Translates a comparison with any or all elements of an array.

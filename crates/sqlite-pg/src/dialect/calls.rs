@@ -11,6 +11,7 @@ use crate::types::Type::{Bool, Bytea, Date, Int8, Text, Uuid};
 
 use super::catalog_functions::CATALOG_FUNCTIONS;
 use super::coerce::Wanted;
+use super::common_types::plain_text;
 use super::function_tables::{AGGREGATES, FUNCTIONS};
 use super::json_calls::{
     AGGREGATES as JSON_AGGREGATES, BUILDERS, JsonItem, in_brackets, item_json, object, of_given,
@@ -265,7 +266,12 @@ impl Translator<'_> {
                     true => as_element(&only.sql, only.is().unwrap_or(Text)),
                     false => only.sql.clone(),
                 };
-                let made = array_of_rows(&only, &inside(&value), &around)?;
+                // The server sorts the values to find equal ones.
+                let sorted = match around.distinct && around.order.is_empty() {
+                    true => format!(" ORDER BY {value} NULLS LAST"),
+                    false => String::new(),
+                };
+                let made = array_of_rows(&only, &format!("{}{sorted}", inside(&value)), &around)?;
                 return Ok(self.scopes.is_aggregate(made, it).named(function));
             }
             ("sum", [only]) if only.is() == Some(Type::Float4) => {
@@ -307,7 +313,7 @@ impl Translator<'_> {
             Type::Enum(of) => of.label_at(&call(&of.place(&only.sql))),
             _ => call(&only.sql),
         };
-        let made = Expr::made(sql, is, &[&only]);
+        let made = Expr::made(sql, plain_text(is), &[&only]);
         Ok(made.with(&around.parts.iter().collect::<Vec<_>>()))
     }
 

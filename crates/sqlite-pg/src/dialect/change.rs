@@ -1,8 +1,11 @@
 //! UPDATE and DELETE.
 
-use refrain_grammar::protobuf::{DeleteStmt, Node, UpdateStmt};
+use refrain_grammar::NodeEnum;
+use refrain_grammar::protobuf::{DeleteStmt, Node, ReturningClause, UpdateStmt};
 
+use super::NotTranslated;
 use super::scope::{FromItem, Scope, Scoped};
+use super::select::Output;
 use super::target_table::{TargetTable, Writer};
 use super::value::name;
 use super::write::Written;
@@ -29,7 +32,9 @@ impl Writer<'_, '_> {
         self.filtered(update.where_clause.as_deref(), &mut sql)?;
         *self.target =
             Some(WriteTarget { table: into.table.clone(), verb: WriteVerb::Update, key: None });
-        let columns = self.returning(update.returning_clause.as_ref(), &into, &mut sql)?;
+        let others = !update.from_clause.is_empty();
+        let columns =
+            self.returning_of(update.returning_clause.as_ref(), &into, others, &mut sql)?;
         Ok(Written { sql, columns })
     }
 
@@ -63,8 +68,41 @@ impl Writer<'_, '_> {
         if delete.returning_clause.is_some() {
             sql.push_str(END_OF_ROWS);
         }
-        let columns = self.returning(delete.returning_clause.as_ref(), &into, &mut sql)?;
+        let others = !delete.using_clause.is_empty();
+        let columns =
+            self.returning_of(delete.returning_clause.as_ref(), &into, others, &mut sql)?;
         Ok(Written { sql, columns })
+    }
+
+    /// Translates RETURNING of a statement that may have other tables beside its own.
+    ///
+    /// # Errors
+    /// 0A000 if it reads them: SQLite does not show them there.
+    fn returning_of(
+        &mut self,
+        returning: Option<&ReturningClause>,
+        into: &TargetTable,
+        others: bool,
+        sql: &mut String,
+    ) -> Translated<Vec<Output>> {
+        let is_star = |node: &Node| match &node.node {
+            Some(NodeEnum::ResTarget(target)) => {
+                let value = target.val.as_deref().and_then(|value| value.node.as_ref());
+                matches!(value, Some(NodeEnum::ColumnRef(it)) if it.fields.len() == 1
+                    && matches!(it.fields[0].node, Some(NodeEnum::AStar(_))))
+            }
+            _ => false,
+        };
+        let refusal = hints::refuse("RETURNING of other tables");
+        if others && returning.is_some_and(|it| it.exprs.iter().any(is_star)) {
+            return Err(refusal.into());
+        }
+        match self.returning(returning, into, sql) {
+            Err(NotTranslated::Refused(failure)) if others && failure.sqlstate == "42P01" => {
+                Err(refusal.into())
+            }
+            returned => returned,
+        }
     }
 
     fn see(&mut self, into: &TargetTable) {

@@ -189,6 +189,10 @@ impl Typing<'_> {
             }
             ExprKind::Literal(text) => {
                 let sql = literal(text, to)?;
+                let sql = match to {
+                    Type::Enum(of) | Type::EnumArray(of) => format!("{sql}{}", of.single_mark()),
+                    _ => sql,
+                };
                 Ok(as_constant(from.rewritten(sql, to)))
             }
             ExprKind::Number(number) => {

@@ -26,6 +26,12 @@ const FAMILIES: &[&[Type]] = &[
     &[Type::Oid, Type::Int8],
 ];
 
+/// Returns the type of a result for which operators and aggregates of `text` serve: `varchar` has
+/// none of its own.
+pub(super) fn plain_text(is: Type) -> Type {
+    if is == Type::Varchar { Type::Text } else { is }
+}
+
 /// Returns the common type of two types, if there is one.
 pub(super) fn common(left: Type, right: Type) -> Option<Type> {
     if left == right {

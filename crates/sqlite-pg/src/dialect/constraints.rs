@@ -10,6 +10,7 @@ use super::basis::Basis;
 use super::define::plain_key;
 use super::definer::Definer;
 use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, is_permanent};
+use super::keys::{is_indexed, is_once};
 use super::schema_names::{beside, free_name, of_index, split};
 use super::scope::{Attribute, Catalog, Scope, Scoped};
 use super::value::name;
@@ -213,19 +214,13 @@ fn add_unique(basis: Basis<'_>, it: &Constraint, relation: &RangeVar) -> Transla
 
 /// Returns the columns of a key.
 fn key_columns<'a>(it: &Constraint, attributes: &'a [Attribute]) -> Translated<Vec<&'a Attribute>> {
+    is_once(it)?;
     let mut columns: Vec<&Attribute> = Vec::new();
     for key in strings(&it.keys) {
         let column = attributes.iter().find(|known| known.name == key).ok_or_else(|| {
             Failure::new("42703", format!("column \"{key}\" named in key does not exist"))
         })?;
-        if columns.iter().any(|known| known.name == key) {
-            let kind = match it.contype() {
-                ConstrType::ConstrUnique => "unique",
-                _ => "primary key",
-            };
-            let message = format!("column \"{key}\" appears twice in {kind} constraint");
-            return Err(Failure::new("42701", message).into());
-        }
+        is_indexed(column.is, true)?;
         columns.push(column);
     }
     Ok(columns)

@@ -30,7 +30,19 @@ impl Definer<'_, '_> {
         }
         let null = value.kind == ExprKind::Null;
         let value = self.translator.typing.fit(value, is, limit, Wanted::Assignment)?;
-        Ok(if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({})", value.sql) })
+        let sql = without_mark(&value.sql);
+        Ok(if null { "DEFAULT NULL".to_owned() } else { format!("DEFAULT ({sql})") })
+    }
+}
+
+/// Returns the literal of a label without the comment behind it. A default that is no more than a
+/// literal is told apart by the type of its column.
+fn without_mark(sql: &str) -> &str {
+    let Some((literal, mark)) = sql.split_once("'/*label of ") else { return sql };
+    let is_number = |oid: &str| oid.bytes().all(|byte| byte.is_ascii_digit());
+    match mark.strip_suffix("*/").is_some_and(is_number) && literal.starts_with('\'') {
+        true => sql.get(..=literal.len()).unwrap_or(sql),
+        false => sql,
     }
 }
 

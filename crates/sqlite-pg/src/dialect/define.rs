@@ -14,6 +14,7 @@ use crate::types::Type;
 use super::basis::Basis;
 use super::coerce::{Wanted, no_collation};
 use super::definer::{Declared, Definer};
+use super::keys::{is_indexed, is_new_key, is_once};
 use super::references::{foreign_key, refers};
 use super::schema_names::of_sqlite;
 use super::scope::{Attribute, Scope, Scoped};
@@ -62,6 +63,16 @@ impl Definer<'_, '_> {
         let attributes: Vec<Attribute> = attributes.collect::<Result<_, _>>()?;
         let scope = Scope::of_table(&relation.relname, &attributes);
         let made = self.within(scope, |this| this.table_parts(&definitions, &constraints));
+        if !temporary && !create.if_not_exists {
+            let of_columns = definitions.iter().flat_map(|column| &column.constraints);
+            let of_columns = of_columns.filter_map(|node| match &node.node {
+                Some(NodeEnum::Constraint(it)) => Some(&**it),
+                _ => None,
+            });
+            for it in of_columns.chain(constraints.iter().copied()) {
+                is_new_key(self.edits.basis.catalog, it, &relation.relname)?;
+            }
+        }
         is_no_type(self.edits.basis.catalog, &relation.relname)?;
         let schema = if temporary { "temp" } else { "main" };
         let is_new = create.if_not_exists
@@ -175,6 +186,7 @@ impl Definer<'_, '_> {
         for constraint in &with_attributes(&column.constraints)? {
             match constraint.contype() {
                 ConstrType::ConstrPrimary => {
+                    is_indexed(is, true)?;
                     made.key = true;
                     made.key_name.clone_from(&constraint.conname);
                 }
@@ -244,6 +256,12 @@ impl Definer<'_, '_> {
             ConstrType::ConstrGenerated => self.computed_as(it, column)?,
             ConstrType::ConstrUnique | ConstrType::ConstrPrimary => {
                 plain_key(it)?;
+                is_once(it)?;
+                let types = match column {
+                    Some((is, _)) => vec![is],
+                    None => self.translator.scopes.types_of(&strings(&it.keys)).unwrap_or_default(),
+                };
+                types.into_iter().try_for_each(|is| is_indexed(is, true))?;
                 let word = match it.contype() {
                     ConstrType::ConstrUnique => "UNIQUE",
                     _ => "PRIMARY KEY",

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::standard;
 
 use super::basis::Basis;
+use super::relabel::Relabel;
 use super::scope::Catalog;
 use super::value::name;
 use super::{Translated, hints};
@@ -46,6 +47,8 @@ pub(crate) struct SchemaEdit {
     pub(crate) foreign_key: Option<String>,
     /// The error if the definition has no place for the change.
     pub(crate) refusal: Failure,
+    /// New labels of an enum, for all definitions that have the old ones.
+    pub(crate) relabel: Option<Relabel>,
 }
 
 /// A change of a CREATE TABLE statement.
@@ -61,6 +64,8 @@ pub(crate) enum SchemaChange {
     Column { column: String, from: Vec<String>, to: String },
     /// The table or a column gets another comment; an empty text stands for none.
     Comment { column: Option<String>, text: String },
+    /// Each constraint gets its name in the definition.
+    Names { table: String },
     /// A column gets a further part at its end.
     Append { column: String, part: String },
 }
@@ -111,6 +116,7 @@ impl SchemaChange {
                 let made = if text.is_empty() { String::new() } else { comments::comment(text) };
                 Some(format!("{}{plain}{made}{}", sql.get(..place.start)?, sql.get(place.end..)?))
             }
+            Self::Names { table } => standard::names::with_names(sql, table),
             Self::Append { column, part } => {
                 let place = column_of(sql, column)?;
                 let text = sql.get(place.clone())?.trim_end();
@@ -142,6 +148,7 @@ impl SchemaEdit {
             end: format!("ALTER TABLE {sql} DROP CONSTRAINT {CARRIER}"),
             foreign_key,
             refusal,
+            relabel: None,
         }
     }
 }

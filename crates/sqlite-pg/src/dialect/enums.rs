@@ -10,15 +10,14 @@ use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{
     AlterEnumStmt, CreateEnumStmt, DropBehavior, DropStmt, Node, RenameStmt,
 };
-use refrain_sql::lex::{Lexer, TokenKind};
 
-use crate::arrays::{self, json_string};
 use crate::enums::{self, EnumType, LABELS_MAX, OIDS_EACH};
 use crate::failure::{Failure, state};
 use crate::types::Type;
 
 use super::defaults::without_default;
 use super::edits::{Edits, FollowUp, NOTHING, SchemaChange, SchemaEdit, is_permanent};
+use super::relabel::{Relabel, renamed_literal};
 use super::schema_names::{beside, of_sqlite, split};
 use super::scope::{Attribute, Catalog, EnumColumn, SchemaObject};
 use super::value::{name, text_literal};
@@ -78,17 +77,9 @@ impl Edits<'_> {
             let message = format!("enum label \"{}\" already exists", it.new_val);
             return Err(Failure::new("42710", message).into());
         }
-        // Their SQL has the places of the old labels.
-        let has_labels = self.basis.catalog.with_text(old.named_labels().trim_end());
-        if !has_labels.is_empty() {
-            return Err(hints::refuse("ALTER TYPE").into());
-        }
         let mut labels = old.labels().to_vec();
         match renamed {
-            Some(place) => {
-                labels[place].clone_from(&it.new_val);
-                self.rename_label(old, &it.old_val, &it.new_val)?;
-            }
+            Some(place) => labels[place].clone_from(&it.new_val),
             None => {
                 let place = match it.new_val_neighbor.as_str() {
                     "" => labels.len(),
@@ -98,48 +89,77 @@ impl Edits<'_> {
                 are_few(&labels)?;
             }
         }
+        self.relabel(Relabel { from: old, to: EnumType::new(old.called(), old.oid(), labels) })
+    }
+
+    /// Gives a type its new labels, also where other definitions have them.
+    fn relabel(&mut self, relabel: Relabel) -> Translated<String> {
+        let (catalog, of) = (self.basis.catalog, relabel.from);
+        let defined = with_labels(catalog, of);
+        for object in &defined {
+            let fits = !object.temporary && object.kind != "trigger";
+            if !fits || relabel.apply(&object.sql).is_none() {
+                let detail =
+                    format!("The {} \"{}\" has labels of the type.", object.kind, object.name);
+                return Err(hints::refuse("ALTER TYPE").detail(detail).into());
+            }
+        }
+        let renamed = relabel.renamed();
+        let is_index = |object: &&SchemaObject| renamed.is_some() && object.kind == "index";
+        // Such an index would have entries by the old name.
+        let indexes: Vec<SchemaObject> = defined.iter().filter(is_index).cloned().collect();
+        for index in &indexes {
+            let drop = format!("DROP INDEX {}", main_name(&index.name));
+            self.follow_ups.push(FollowUp::Sqlite(drop));
+        }
         let column = COLUMN.to_owned();
-        let from = vec![enums::mark(old.oid(), old.labels())];
-        let to = enums::mark(old.oid(), &labels);
+        let from = vec![enums::mark(of.oid(), of.labels())];
+        let to = enums::mark(of.oid(), relabel.to.labels());
         let change = SchemaChange::Column { column, from, to };
-        self.edit_of(old.called(), change)?;
-        Ok(format!("DELETE FROM {} WHERE 0", main_name(old.called())))
+        self.edit_of(of.called(), change, Some(relabel.clone()))?;
+        if let Some((old, new)) = renamed {
+            self.rename_label(of, old, new)?;
+        }
+        let made = indexes.iter().filter_map(|index| relabel.apply(&index.sql));
+        self.follow_ups.extend(made.map(FollowUp::Sqlite));
+        Ok(format!("DELETE FROM {} WHERE 0", main_name(of.called())))
     }
 
     /// Gives a permanent table a new definition.
-    fn edit_of(&mut self, table: &str, change: SchemaChange) -> Translated<()> {
+    fn edit_of(
+        &mut self,
+        table: &str,
+        change: SchemaChange,
+        relabel: Option<Relabel>,
+    ) -> Translated<()> {
         let refusal = hints::refuse("ALTER TYPE");
         is_permanent(self.basis.catalog, table, &refusal.clone().detail(of_session(table)))?;
         let edit = SchemaEdit::of(table, &name(table), change, None, refusal);
+        let edit = SchemaEdit { relabel, ..edit };
         self.follow_ups.push(FollowUp::Edit(Box::new(edit)));
         Ok(())
     }
 
     /// Writes a new name of a label into the rows and the defaults.
-    ///
-    /// # Errors
-    /// 0A000 if the SQL of anything else has the old name.
     fn rename_label(&mut self, of: EnumType, old: &str, new: &str) -> Translated<()> {
-        let catalog = self.basis.catalog;
-        for it in catalog.columns_of_enum(of) {
+        let columns = self.basis.catalog.columns_of_enum(of);
+        // A foreign key between two of the columns holds again when both have the new name.
+        let defer = |on: u8| FollowUp::Sqlite(format!("PRAGMA defer_foreign_keys = {on}"));
+        self.follow_ups.push(defer(1));
+        for it in &columns {
             let default = renamed_default(&it.column, old, new);
             if let Some(default) = default
                 && let Some(SchemaChange::Column { column, from, .. }) = without_default(&it.column)
             {
                 let to = format!(" DEFAULT ({default})");
-                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to })?;
+                self.edit_of(&it.table.name, SchemaChange::Column { column, from, to }, None)?;
             }
-            self.follow_ups.push(FollowUp::Sqlite(relabelled(&it, old, new)));
-        }
-        let mut with_label = catalog.with_text(&text_literal(old));
-        with_label.extend(catalog.with_text(&in_array(old)));
-        match with_label.iter().find(|object| has_label(catalog, object, old)) {
-            Some(SchemaObject { kind, name, .. }) => {
-                let detail = format!("The {kind} \"{}\" names it.", split(catalog, name).1);
-                Err(hints::refuse("ALTER TYPE").detail(detail).into())
+            if !it.column.computed {
+                self.follow_ups.push(FollowUp::Sqlite(relabelled(it, old, new)));
             }
-            None => Ok(()),
         }
+        self.follow_ups.push(defer(0));
+        Ok(())
     }
 
     pub(super) fn rename_type(&mut self, rename: &RenameStmt) -> Translated<String> {
@@ -293,9 +313,22 @@ fn is_reached(catalog: &dyn Catalog, object: &SchemaObject) -> Translated<String
     Ok(name(&object.name))
 }
 
+/// Returns what has labels of an enum in its SQL.
+fn with_labels(catalog: &dyn Catalog, of: EnumType) -> Vec<SchemaObject> {
+    let mut all = catalog.with_text(&of.listed_mark());
+    for object in catalog.with_text(&of.single_mark()) {
+        let is_same =
+            |it: &SchemaObject| (&it.name, it.temporary) == (&object.name, object.temporary);
+        if !all.iter().any(is_same) {
+            all.push(object);
+        }
+    }
+    all
+}
+
 /// Returns what has an enum beside columns of tables: views, and what has its labels.
 fn others_with(catalog: &dyn Catalog, of: EnumType, columns: &[EnumColumn]) -> Vec<SchemaObject> {
-    let mut all = catalog.with_text(of.named_labels().trim_end());
+    let mut all = with_labels(catalog, of);
     all.extend(catalog.with_text(&of.word(false)));
     let key = |it: &SchemaObject| (it.name.clone(), it.temporary);
     all.retain(|object| !columns.iter().any(|it| key(&it.table) == key(object)));
@@ -326,30 +359,20 @@ fn needed(
         .hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-/// Returns the text of a default that is no more than a text.
+/// Returns a default that is no more than a text, as SQL.
 fn text_of_default(column: &Attribute) -> Option<String> {
-    let inside = column.default.as_ref()?.strip_prefix('\'')?.strip_suffix('\'')?;
+    let default = column.default.as_ref()?;
+    let inside = default.strip_prefix('\'')?.strip_suffix('\'')?;
     let is_one = !inside.replace("''", "").contains('\'');
-    is_one.then(|| inside.replace("''", "'"))
+    is_one.then(|| default.clone())
 }
 
 /// Returns the default of a column of an enum with a label's new name; none if it does not have
-/// the label.
+/// the label, or is more than a text.
 fn renamed_default(column: &Attribute, old: &str, new: &str) -> Option<String> {
     let text = text_of_default(column)?;
-    if let Type::Enum(_) = column.is {
-        return (text == old).then(|| text_literal(new));
-    }
-    let labels = arrays::read(&text)?;
-    if !labels.iter().flatten().any(|label| label == old) {
-        return None;
-    }
-    let written = |label: Option<String>| match label {
-        Some(label) => json_string(if label == old { new } else { &label }),
-        None => "null".to_owned(),
-    };
-    let all: Vec<String> = labels.into_iter().map(written).collect();
-    Some(text_literal(&format!("[{}]", all.join(","))))
+    let made = renamed_literal(&text, old, new)?;
+    (made != text).then_some(made)
 }
 
 /// Writes the statement that gives the rows a label's new name.
@@ -365,44 +388,6 @@ fn relabelled(it: &EnumColumn, old: &str, new: &str) -> String {
              WHERE {old} IN (SELECT value FROM json_each({column}))"
         ),
     }
-}
-
-/// Writes a label as it stands in the literal of an array.
-fn in_array(label: &str) -> String {
-    json_string(label).replace('\'', "''")
-}
-
-/// True if the SQL of an object has a text that is this label, or an array with it. A default that
-/// is no more than a text does not count: either it is changed, or it is of another type.
-fn has_label(catalog: &dyn Catalog, object: &SchemaObject, label: &str) -> bool {
-    // The labels of an enum are its own.
-    if EnumType::read(&object.name, &object.sql).is_some() {
-        return false;
-    }
-    let mut sql = object.sql.clone();
-    if object.kind == "table" {
-        let columns = catalog.table(Some(object.schema()), &object.name).unwrap_or_default();
-        for column in columns.iter().filter(|column| text_of_default(column).is_some()) {
-            let change = without_default(column);
-            sql = change.and_then(|change| change.apply(&sql)).unwrap_or(sql);
-        }
-    }
-    let (literal, in_array) = (text_literal(label), in_array(label));
-    let mut lexer = Lexer::new(sql.as_bytes(), false);
-    while let Some(token) = lexer.significant() {
-        let text = sql.get(token.start as usize..token.end as usize).unwrap_or_default();
-        let is_named = match token.kind {
-            TokenKind::Text => {
-                text == literal || text.starts_with("'[") && text.contains(&in_array)
-            }
-            TokenKind::Unterminated => true,
-            _ => false,
-        };
-        if is_named {
-            return true;
-        }
-    }
-    false
 }
 
 /// Checks that no type has this name. A table or a view has a type of its name too.

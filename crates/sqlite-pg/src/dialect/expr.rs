@@ -12,8 +12,9 @@ use crate::types::Type;
 
 use super::arrays::gathered_array;
 use super::coerce::{Wanted, no_collation};
+use super::common_types::plain_text;
 use super::constants::constant;
-use super::nodes::{like_escape, row, value_function};
+use super::nodes::{is_pattern, like_escape, row, value_function};
 use super::operators::no_operator;
 use super::schema_names::split;
 use super::scope::{Scopes, find};
@@ -348,6 +349,7 @@ impl Translator<'_> {
             AExprKind::AexprNullif => {
                 let (left, right) = self.both(left, right)?;
                 let (left, right, is) = self.typing.together(left, right, "=")?;
+                let is = plain_text(is);
                 let sql = format!("nullif({}, {})", left.sql, right.sql);
                 Ok(Expr::pure(sql, is, &[&left, &right]).named("nullif"))
             }
@@ -444,6 +446,7 @@ impl Translator<'_> {
         // Constants are computed during the translation, in one step, and a pattern with many parts
         // may take long.
         let quick = matches!(&right.kind, ExprKind::Literal(it) if it.matches('%').count() <= 2);
+        let given = right.kind.clone();
         let left = self.typing.with_blanks(left)?;
         let right = self.typing.coerce(right, Type::Text, Wanted::Implicit)?;
         let escape = match escape.map(|escape| self.expr(escape)).transpose()? {
@@ -453,6 +456,7 @@ impl Translator<'_> {
             Some(_) => return Err(hints::refuse("LIKE ESCAPE").into()),
             None => "'\\'".to_owned(),
         };
+        is_pattern(&given, &escape)?;
         let fit = |sql: &str| if fold { format!("lower({sql})") } else { sql.to_owned() };
         let word = if not { "NOT LIKE" } else { "LIKE" };
         let (value, pattern) = (fit(&left.sql), fit(&right.sql));

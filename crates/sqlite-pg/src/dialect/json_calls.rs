@@ -88,6 +88,8 @@ pub(super) fn item_json(value: &Expr) -> Result<String, Failure> {
         }
         Some(Int2 | Int4 | Int8 | Uuid | Date | Time) => format!("json_quote({sql})"),
         Some(Enum(_)) => format!("json_quote({sql})"),
+        // SQLite takes the result of its functions of JSON for JSON, and no text.
+        Some(is) if is.is_text() && sql.contains('(') => format!("json_quote({sql} || '')"),
         Some(is) if is.is_text() => format!("json_quote({sql})"),
         Some(Timestamp) => format!("json_quote({})", with_t(sql)),
         Some(Timestamptz) => {

@@ -3,9 +3,10 @@
 use refrain_grammar::NodeEnum;
 use refrain_grammar::protobuf::{Node, SqlValueFunction, SqlValueFunctionOp as Value};
 
+use crate::failure::Failure;
 use crate::types::Type;
 
-use super::value::Expr;
+use super::value::{Expr, ExprKind};
 use super::{Translated, hints, string};
 
 /// Splits the right side of a LIKE: the pattern, and the ESCAPE, which the grammar passes as a
@@ -67,4 +68,19 @@ pub(super) fn row(node: &Node) -> Option<&[Node]> {
         Some(NodeEnum::RowExpr(row)) => Some(&row.args),
         _ => None,
     }
+}
+
+/// Checks that a pattern of LIKE does not end with its escape character, given as SQL.
+///
+/// # Errors
+/// 22025.
+pub(super) fn is_pattern(pattern: &ExprKind, escape: &str) -> Result<(), Failure> {
+    let ExprKind::Literal(text) = pattern else { return Ok(()) };
+    let letter = escape.chars().nth(1);
+    let last = text.chars().rev().take_while(|known| Some(*known) == letter).count();
+    if last.is_multiple_of(2) {
+        return Ok(());
+    }
+    let message = "LIKE pattern must not end with escape character";
+    Err(Failure::new("22025", message).hint("write the character twice"))
 }

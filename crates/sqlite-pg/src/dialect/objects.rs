@@ -15,6 +15,8 @@ use crate::types::Type;
 use super::coerce::no_collation;
 use super::definer::Definer;
 use super::edits::{Edits, FollowUp, NOTHING};
+use super::keys::is_indexed;
+use super::operators::is_equated;
 use super::schema_names::{beside, free_name, missing, of_index, of_sqlite, qualified};
 use super::scope::{Catalog, Scope, Scoped};
 use super::select::{ExpectedColumns, Output, settled, unique};
@@ -133,12 +135,18 @@ impl Definer<'_, '_> {
                 Some(node) => {
                     let value = self.translator.expr(node)?;
                     names.push(value.name.clone().unwrap_or_else(|| "expr".to_owned()));
-                    self.translator.typing.settle(value)?.sql
+                    let value = self.translator.typing.settle(value)?;
+                    is_indexed(value.is().unwrap_or(Type::Text), index.unique)?;
+                    if index.unique {
+                        is_equated(&value)?;
+                    }
+                    value.sql
                 }
                 None => {
                     names.push(element.name.clone());
                     let (_, column) =
                         super::scope::find(&self.translator.scopes.open, None, &element.name)?;
+                    is_indexed(column.is().unwrap_or(Type::Text), index.unique)?;
                     let named = of_texts || !collation.is_empty();
                     let is = column.is().filter(|is| !is.is_text() && named);
                     if let Some(is) = is {

@@ -6,7 +6,7 @@ use crate::types::Type;
 
 use super::array_operators::{CONTAINS, contained, joined_arrays, with_one};
 use super::coerce::Wanted;
-use super::common_types::common;
+use super::common_types::{chosen, common};
 use super::folding::of_both;
 use super::function_tables::FUNCTIONS;
 use super::hints;
@@ -357,6 +357,9 @@ impl Typing<'_> {
         let is = match element.is() {
             Some(Type::Numeric) if matches!(of, Type::Float4 | Type::Float8) => Some(of),
             Some(Type::Numeric) => None,
+            // The first type stays, as in a list.
+            Some(other) if of.is_text() && in_front => chosen(other, of),
+            Some(other) if of.is_text() => chosen(of, other),
             Some(other) => common(of, other),
             None => Some(of),
         };

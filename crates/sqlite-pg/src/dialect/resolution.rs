@@ -7,7 +7,7 @@ use super::catalog_functions::FunctionRow;
 use super::coerce::{Wanted, is_implicit};
 use super::hints;
 use super::typing::Typing;
-use super::value::{Expr, ExprKind, text_literal};
+use super::value::{Expr, ExprKind};
 
 /// Functions that are computed ahead where they are of constants: those that PostgreSQL does
 /// (`provolatile` is `i`), but for what may take longer than its arguments are long.
@@ -33,8 +33,10 @@ const FOLDED: &[&str] = &[
 ];
 
 /// Functions that compute with `numeric` if an argument is a numeric.
-const NUMERIC_TOO: &[&str] =
-    &["abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg"];
+const NUMERIC_TOO: &[&str] = &[
+    "abs", "mod", "round", "ceil", "ceiling", "floor", "trunc", "sum", "avg", "sign", "sqrt",
+    "power", "pow", "exp", "ln", "log", "log10",
+];
 
 impl Typing<'_> {
     /// Calls the function of the table that accepts these arguments.
@@ -103,6 +105,10 @@ impl Typing<'_> {
                             );
                             argument.clone().rewritten(sql, Type::Text)
                         }
+                        // Its output function writes the blanks.
+                        Some(Type::Bpchar) => {
+                            Expr { kind: ExprKind::Typed(Type::Text), ..argument.clone() }
+                        }
                         _ => self.coerce(argument.clone(), Type::Text, Wanted::Assignment)?,
                     };
                     texts.push(argument);
@@ -134,22 +140,26 @@ impl Typing<'_> {
             bounds.push(self.coerce(argument.clone(), Type::Enum(of), Wanted::Implicit)?);
         }
         let parts: Vec<&Expr> = bounds.iter().collect();
-        let all: Vec<String> = of.labels().iter().map(|label| text_literal(label)).collect();
-        // The labels may change only where no definition has them.
-        let named = of.named_labels();
-        let label = |label: Option<&String>| format!("({named}{})", label.map_or("NULL", |it| it));
+        let shown = match function {
+            "enum_first" => of.labels().get(..1),
+            "enum_last" => of.labels().last_chunk::<1>().map(|last| &last[..]),
+            _ => Some(of.labels()),
+        };
+        for label in shown.unwrap_or_default() {
+            of.label(label)?;
+        }
         match function {
-            "enum_first" => Ok(Expr::made(label(all.first()), Type::Enum(of), &parts)),
-            "enum_last" => Ok(Expr::made(label(all.last()), Type::Enum(of), &parts)),
+            "enum_first" => Ok(Expr::made(format!("({})", of.first()), Type::Enum(of), &parts)),
+            "enum_last" => Ok(Expr::made(format!("({})", of.last()), Type::Enum(of), &parts)),
             _ => {
-                let array = format!("json_array({named}{})", all.join(", "));
+                let array = format!("json_array({})", of.all());
                 let sql = match &bounds[..] {
                     [from, to] => format!(
                         "(SELECT json_group_array(value ORDER BY key) FROM json_each({array}) \
                          WHERE key + 1 >= coalesce({}, 1) AND key + 1 <= coalesce({}, {}))",
                         of.place(&from.sql),
                         of.place(&to.sql),
-                        all.len()
+                        of.count()
                     ),
                     _ => array,
                 };

@@ -288,6 +288,15 @@ impl Scope {
         Self { sources: vec![source], ..Self::default() }
     }
 
+    /// Makes a scope in which the columns of a table have the name of the table in front.
+    pub(super) fn of_named(alias: &str, table: &str, attributes: &[Attribute]) -> Self {
+        let mut source = FromItem::table(alias, attributes);
+        let table = name(table);
+        let named = |column: &str| format!("{table}.{}", name(column));
+        source.columns.iter_mut().for_each(|column| column.sql = named(&column.name));
+        Self { sources: vec![source], ..Self::default() }
+    }
+
     /// Finds the column of this name.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::operators::is_equated;
 use super::schema_names::split;
 use super::scope::{FromItem, Scope, Scoped, find};
 use super::targets::{Target, few_enough, sorted_by_targets};
-use super::value::{Bare, Expr, ExprKind, name};
+use super::value::{Bare, Expr, ExprKind, name, no_place};
 use super::{NotTranslated, Translated, Translator, bounded, hints, inner, location, strings};
 
 /// A column of a query, as the enclosing query sees it.
@@ -110,6 +110,7 @@ impl Translator<'_> {
         }
         let mut parts: Vec<Expr> = targets.iter().map(|target| target.expr.clone()).collect();
         if !groups.is_empty() {
+            let groups: Vec<String> = groups.iter().map(|group| no_place(group)).collect();
             sql.push_str(&format!(" GROUP BY {}", groups.join(", ")));
         }
         if let Some(node) = &select.having_clause {

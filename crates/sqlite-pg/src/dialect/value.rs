@@ -141,6 +141,15 @@ pub(super) fn text_literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// Writes a value of GROUP BY or ORDER BY, where SQLite takes an integer for the place of a column.
+pub(super) fn no_place(sql: &str) -> String {
+    let digits = sql.trim_matches(['(', ')', '-', '+', ' ']);
+    match !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("({sql} + 0)"),
+        false => sql.to_owned(),
+    }
+}
+
 /// Writes a number as SQL of a float.
 pub(super) fn real_literal(number: &str) -> String {
     let plain = number.contains(['.', 'e', 'E']);

@@ -12,7 +12,7 @@ use super::coerce::Wanted;
 use super::distinct::{DistinctOn, begins_with};
 use super::operators::is_equated;
 use super::targets::{Sorted, Target, sorted_target};
-use super::value::{Expr, ExprKind, name};
+use super::value::{Expr, ExprKind, name, no_place};
 use super::{Translated, Translator, hints};
 
 /// Functions that need OVER.
@@ -183,8 +183,9 @@ impl Translator<'_> {
     ) -> Translated<(String, Vec<Expr>)> {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
         for mut sorted in self.sorted(nodes, targets)? {
-            if let Some(place) = sorted.target.filter(|_| !sorted.is_by_place()) {
-                sorted.value.sql = (place + 1).to_string();
+            match sorted.target.filter(|_| !sorted.is_by_place()) {
+                Some(place) => sorted.value.sql = (place + 1).to_string(),
+                None => sorted.value.sql = no_place(&sorted.value.sql),
             }
             words.push(format!("{}{}", sorted.by(&sorted.value.sql), sorted.tail));
             parts.push(sorted.value);

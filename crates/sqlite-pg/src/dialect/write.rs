@@ -247,7 +247,8 @@ impl Writer<'_, '_> {
         })
     }
 
-    /// Translates RETURNING, which sees the table alone, by plain names.
+    /// Translates RETURNING, which sees the table alone. SQLite knows the table by its own name
+    /// there, not by its alias.
     pub(super) fn returning(
         &mut self,
         returning: Option<&ReturningClause>,
@@ -258,10 +259,24 @@ impl Writer<'_, '_> {
         if !returning.options.is_empty() {
             return Err(hints::refuse("RETURNING WITH").into());
         }
-        let scope = Scope::of_table(&into.alias, &into.attributes);
+        let scope = Scope::of_named(&into.alias, &into.table, &into.attributes);
         let place = ExpectedColumns::default();
         let targets =
             self.within(scope, |this| this.translator.targets(&returning.exprs, place))?;
+        // A table of this name in a query within would hide it.
+        let own = name(&into.table);
+        let hides = |target: &Target| {
+            let words = target.expr.sql.split([' ', '(', ')', ',']);
+            let mut before = "";
+            words.filter(|word| !word.is_empty()).any(|word| {
+                let found = ["FROM", "JOIN", "AS"].contains(&before) && word.ends_with(&own);
+                before = word;
+                found
+            })
+        };
+        if into.alias != into.table && targets.iter().any(hides) {
+            return Err(hints::refuse("RETURNING of a query").into());
+        }
         if targets.iter().any(|target| target.expr.aggregate) {
             return Err(hints::aggregate("RETURNING").into());
         }

@@ -35,6 +35,8 @@ pub(crate) struct Access {
     pub(crate) alone: bool,
     /// When the write that runs on the loop began.
     pub(super) writes_since: Option<Instant>,
+    /// True if the session may have committed what is not on disk yet.
+    pub(super) is_unsynced: bool,
 }
 
 impl Access {
@@ -52,6 +54,7 @@ impl Access {
             runs_on: RunsOn::Loop,
             alone: false,
             writes_since: None,
+            is_unsynced: false,
         }
     }
 

@@ -272,7 +272,8 @@ impl Access {
         let _job = connection.job(self.context.control.token);
         connection.execute(&edit.begin, &[]).map_err(|error| self.stop(&error, b""))?;
         let old = Attributes::of(connection).definition(&edit.table).unwrap_or_default();
-        let made = connection.redefine(&edit.table, &definition(&old)?, &edit.end);
+        let others = self.relabelled(connection, edit)?;
+        let made = connection.redefine(&edit.table, &definition(&old)?, &others, &edit.end);
         let is_sound = made.and_then(|()| match &edit.foreign_key {
             Some(_) => connection.has_sound_keys(&edit.table),
             None => Ok(true),
@@ -288,6 +289,32 @@ impl Access {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the new definitions of what has the labels of an enum that an edit changes: names
+    /// and CREATE statements.
+    fn relabelled(
+        &self,
+        connection: &Connection,
+        edit: &SchemaEdit,
+    ) -> Result<Vec<(String, String)>, Stop> {
+        let Some(relabel) = &edit.relabel else { return Ok(Vec::new()) };
+        let mut labels = self.context.new_labels();
+        match (relabel.renamed(), relabel.added()) {
+            (Some((old, new)), _) => labels.rename(relabel.from, old, new),
+            (None, Some(label)) => labels.add(relabel.from, label),
+            (None, None) => {}
+        }
+        drop(labels);
+        let attributes = Attributes::of(connection);
+        let mut all = Vec::new();
+        for mark in [relabel.from.listed_mark(), relabel.from.single_mark()] {
+            for object in attributes.with_text(&mark).into_iter().filter(|it| !it.temporary) {
+                let made = relabel.apply(&object.sql).ok_or_else(|| edit.refusal.clone())?;
+                all.push((object.name, made));
+            }
+        }
+        Ok(all)
     }
 
     /// Turns an error of a statement's step into a [`Stop`]: a violated constraint is told as the

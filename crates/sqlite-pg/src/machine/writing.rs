@@ -4,6 +4,8 @@
 //! half a commit. Where the loop serves no other client it holds up no one, and a statement that is
 //! its whole transaction writes on the loop.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use refrain_sqlite::Connection;
@@ -46,6 +48,26 @@ impl Access {
         self.permit.is_some()
     }
 
+    /// Returns the WAL that has to be on disk before the replies so far leave, once for each
+    /// commit.
+    pub(crate) fn take_unsynced(&mut self) -> Option<Arc<Path>> {
+        let unsynced = std::mem::take(&mut self.is_unsynced);
+        self.pool.synced_wal().filter(|_| unsynced).cloned()
+    }
+
+    /// Waits on the loop until what the session has committed is on disk.
+    ///
+    /// # Errors
+    /// 58030.
+    pub(crate) fn sync_here(&mut self) -> Result<(), Failure> {
+        let synced = match self.take_unsynced() {
+            Some(wal) => self.backend().commits.wait(&wal),
+            None => Ok(()),
+        };
+        self.wrote_here();
+        synced
+    }
+
     /// Notes how long the loop has waited for a write that ran there.
     fn wrote_here(&mut self) {
         if let Some(since) = self.writes_since.take().filter(|_| self.runs_on == RunsOn::Loop) {
@@ -56,7 +78,7 @@ impl Access {
     /// Gives up the right to write; the next session in the queue gets it.
     pub(super) fn stop_writing(&mut self) {
         if self.permit.take().is_some() {
-            self.wrote_here();
+            self.is_unsynced = true;
             self.pool.wrote();
         }
     }

@@ -2,87 +2,119 @@
 
 use crate::client::Place;
 
-/// A label that a definition has keeps its name, unless the definition is changed with it.
+/// Definitions that name labels get a label's new name, and the place of a new label.
 #[test]
-fn no_definition_keeps_the_old_name_of_a_label() {
-    const RENAME: &str = "ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s'";
-    /// Definitions that name the label 'ok', each with the statement that drops it.
-    const NAMES: &[(&str, &str)] = &[
-        ("CREATE TABLE c (a mood[] CHECK (a <> '{sad,ok}'))", "DROP TABLE c"),
-        ("CREATE TABLE c (a mood[] DEFAULT ARRAY['ok']::mood[])", "DROP TABLE c"),
-        ("CREATE TABLE c (a text CHECK (a = 'ok'::mood::text))", "DROP TABLE c"),
-        ("CREATE VIEW v AS SELECT id FROM t WHERE m = ANY ('{ok}')", "DROP VIEW v"),
-        ("CREATE VIEW v AS SELECT id FROM t WHERE a = '{ok,sad}'", "DROP VIEW v"),
-        ("CREATE VIEW v AS SELECT 'ok'::mood AS m", "DROP VIEW v"),
-        ("CREATE VIEW v AS SELECT id FROM seen WHERE m = 'ok'", "DROP VIEW v"),
-        ("CREATE INDEX i ON t (id) WHERE m = 'ok'", "DROP INDEX i"),
-    ];
+fn definitions_follow_the_labels() {
     let place = Place::new();
     let mut client = place.client();
     client.answers_first(&[
-        ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
-        ("CREATE TYPE other AS ENUM ('ok')", "CREATE TYPE"),
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE TYPE"),
+        ("CREATE TYPE other AS ENUM ('sad', 'ok', 'happy')", "CREATE TYPE"),
         (
-            "CREATE TABLE t (id int, m mood DEFAULT 'ok', a mood[] DEFAULT '{sad,NULL,ok}')",
+            "CREATE TABLE t (id int PRIMARY KEY, m mood DEFAULT 'ok', a mood[] DEFAULT '{sad,NULL,ok}', \
+             CHECK (m IN ('ok', 'happy', 'sad') OR m > 'ok'), \
+             g boolean GENERATED ALWAYS AS (m = 'ok') STORED)",
             "CREATE TABLE",
         ),
-        ("CREATE VIEW seen AS SELECT id, m FROM t", "CREATE VIEW"),
-        // Neither is a name of the label.
-        (
-            "CREATE TABLE \"ok\" (\"ok\" int, o other DEFAULT 'ok', x text DEFAULT 'ok')",
-            "CREATE TABLE",
-        ),
-        ("INSERT INTO t VALUES (1, 'ok', '{ok}')", "INSERT 0 1"),
-    ]);
-    for (made, gone) in NAMES {
-        let found = client.first(made);
-        assert!(found.starts_with("CREATE"), "{made}: {found}");
-        assert_eq!(client.first(RENAME), "error 0A000", "{made}");
-        assert!(client.first(gone).starts_with("DROP"), "{gone}");
-    }
-    client.answers_first(&[
-        (RENAME, "ALTER TYPE"),
-        ("INSERT INTO t (id) VALUES (2) RETURNING m, a", "row it's|{sad,NULL,it's}"),
-        ("SELECT m, a FROM t WHERE id = 1", "row it's|{it's}"),
-        ("INSERT INTO \"ok\" VALUES (1) RETURNING o, x", "row ok|ok"),
+        ("CREATE TABLE c (a text CHECK (a <> 'ok'), b text CHECK (b <> 'ok'::mood::text))", "CREATE TABLE"),
+        ("CREATE TABLE \"ok\" (\"ok\" int, o other DEFAULT 'ok', x text DEFAULT 'ok')", "CREATE TABLE"),
+        ("CREATE UNIQUE INDEX i ON t (m) WHERE m = 'ok'", "CREATE INDEX"),
+        ("CREATE INDEX j ON t ((m > 'ok'), id)", "CREATE INDEX"),
+        ("CREATE VIEW v AS SELECT id, m, greatest(m, 'ok') AS g FROM t WHERE m >= 'ok'", "CREATE VIEW"),
+        ("CREATE VIEW w AS SELECT id FROM v WHERE m = ANY ('{ok,sad}')", "CREATE VIEW"),
+        ("CREATE VIEW x AS SELECT enum_first(NULL::mood) AS f, enum_last(NULL::mood) AS l, \
+          enum_range(NULL::mood) AS r, enum_range('ok'::mood, NULL) AS s, 'ok' AS o", "CREATE VIEW"),
+        ("CREATE VIEW y AS SELECT o FROM \"ok\" WHERE o > 'sad'", "CREATE VIEW"),
+        ("INSERT INTO t (id, m) VALUES (1, 'ok'), (2, 'happy'), (3, 'sad')", "INSERT 0 3"),
+        ("INSERT INTO \"ok\" VALUES (1)", "INSERT 0 1"),
+        ("ALTER TYPE mood ADD VALUE 'meh' BEFORE 'ok'", "ALTER TYPE"),
+        ("ALTER TYPE mood ADD VALUE 'glad' AFTER 'happy'", "ALTER TYPE"),
+        ("ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s'", "ALTER TYPE"),
+        ("INSERT INTO t (id, m) VALUES (4, 'glad'), (5, NULL)", "INSERT 0 2"),
+        ("INSERT INTO t (id, m) VALUES (6, 'meh')", "error 23514"),
+        ("INSERT INTO t (id) VALUES (6)", "error 23505"),
+        ("SELECT string_agg(id || ':' || m || ':' || g, ' ' ORDER BY id) FROM v", "row 1:it's:it's 2:happy:happy 4:glad:glad"),
+        ("SELECT string_agg(id || '', ',') FROM w", "row 1"),
+        ("SELECT * FROM x", "row sad|glad|{sad,meh,it's,happy,glad}|{it's,happy,glad}|ok"),
+        ("SELECT g, a FROM t WHERE id = 1", "row t|{sad,NULL,it's}"),
+        ("SELECT count(*) FROM t WHERE m > 'it''s'", "row 2"),
+        ("SELECT o, x FROM \"ok\"", "row ok|ok"),
+        ("SELECT o FROM y", "row ok"),
+        ("INSERT INTO c (a) VALUES ('ok')", "error 23514"),
+        ("INSERT INTO c (b) VALUES ('it''s')", "error 23514"),
+        ("INSERT INTO c (b) VALUES ('ok')", "INSERT 0 1"),
         ("ALTER TYPE mood RENAME VALUE 'it''s' TO 'a\"b'", "ALTER TYPE"),
         ("ALTER TYPE mood RENAME VALUE 'a\"b' TO 'fine'", "ALTER TYPE"),
-        ("INSERT INTO t (id) VALUES (3) RETURNING m, a", "row fine|{sad,NULL,fine}"),
-        ("SELECT m, a FROM t WHERE id = 2", "row fine|{sad,NULL,fine}"),
+        ("INSERT INTO t (id) VALUES (7)", "error 23505"),
+        ("UPDATE t SET m = 'happy' WHERE id = 1 RETURNING m, a", "row happy|{sad,NULL,fine}"),
+        ("INSERT INTO t (id) VALUES (7) RETURNING m, a, g", "row fine|{sad,NULL,fine}|t"),
+        ("SELECT string_agg(id || '', ',' ORDER BY id) FROM w", "row 7"),
+        ("PRAGMA integrity_check", "row ok"),
     ]);
 }
 
-/// The functions of an enum have its labels in SQL.
+/// A foreign key between two columns of a type holds once both have the new name.
 #[test]
-fn labels_do_not_change_under_functions_of_the_type() {
+fn a_label_of_a_key_gets_another_name() {
     let place = Place::new();
     let mut client = place.client();
     client.answers_first(&[
         ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
-        ("CREATE TYPE nothing AS ENUM ()", "CREATE TYPE"),
-        ("SELECT enum_range(NULL::nothing)", "row {}"),
+        ("CREATE TABLE t (m mood PRIMARY KEY)", "CREATE TABLE"),
+        ("CREATE TABLE u (m mood REFERENCES t)", "CREATE TABLE"),
+        ("INSERT INTO t VALUES ('ok')", "INSERT 0 1"),
+        ("INSERT INTO u VALUES ('ok')", "INSERT 0 1"),
+        ("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'", "ALTER TYPE"),
+        ("SELECT t.m, u.m FROM t JOIN u USING (m)", "row fine|fine"),
+        ("DELETE FROM t", "error 23503"),
     ]);
-    for value in [
-        "enum_first(NULL::mood)",
-        "enum_last(NULL::mood)",
-        "enum_range(NULL::mood)",
-        "enum_range(NULL, 'ok'::mood)",
+}
+
+/// A label that a transaction has added is for the transactions behind it.
+#[test]
+fn a_new_label_is_used_once_it_is_committed() {
+    const ADD: &str = "ALTER TYPE mood ADD VALUE 'new' BEFORE 'ok'";
+    let place = Place::new();
+    let (mut client, mut other) = (place.client(), place.client());
+    client.answers_first(&[
+        ("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE"),
+        ("CREATE TABLE t (m mood, x text)", "CREATE TABLE"),
+        ("INSERT INTO t VALUES ('ok', 'new')", "INSERT 0 1"),
+    ]);
+    for use_of in [
+        "INSERT INTO t VALUES ('new')",
+        "SELECT 'new'::mood",
+        "SELECT x::mood FROM t",
+        "SELECT m FROM t WHERE m = ANY ('{new}')",
+        "SELECT enum_range(NULL::mood)",
+        "UPDATE t SET m = 'new'",
     ] {
-        let made = format!("CREATE VIEW v AS SELECT {value} AS x");
         client.answers_first(&[
-            (&made, "CREATE VIEW"),
-            ("ALTER TYPE mood ADD VALUE 'x' BEFORE 'sad'", "error 0A000"),
-            ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "error 0A000"),
-            ("DROP VIEW v", "DROP VIEW"),
+            ("BEGIN", "BEGIN"),
+            (ADD, "ALTER TYPE"),
+            ("SELECT m > 'sad', enum_first(m) FROM t", "row t|sad"),
+            (use_of, "error 55P04"),
+            ("ROLLBACK", "ROLLBACK"),
+            (use_of, if use_of.contains("range") { "row {sad,ok}" } else { "error 22P02" }),
         ]);
     }
     client.answers_first(&[
-        ("CREATE TABLE t (id int, m mood DEFAULT enum_last(NULL::mood))", "CREATE TABLE"),
-        ("INSERT INTO t VALUES (1) RETURNING m", "row ok"),
-        ("ALTER TYPE mood ADD VALUE 'x'", "error 0A000"),
-        ("ALTER TABLE t ALTER COLUMN m DROP DEFAULT", "ALTER TABLE"),
-        ("ALTER TYPE mood ADD VALUE 'x'", "ALTER TYPE"),
-        ("SELECT enum_last(m) FROM t ORDER BY enum_first(m)", "row x"),
+        ("BEGIN", "BEGIN"),
+        (ADD, "ALTER TYPE"),
+        ("SAVEPOINT s", "SAVEPOINT"),
+        ("SELECT 'new'::mood", "error 55P04"),
+        ("ROLLBACK TO s", "ROLLBACK"),
+        ("ALTER TYPE mood RENAME VALUE 'new' TO 'newer'", "ALTER TYPE"),
+        ("SAVEPOINT s", "SAVEPOINT"),
+        ("SELECT 'newer'::mood", "error 55P04"),
+        ("ROLLBACK TO s", "ROLLBACK"),
+        ("COMMIT", "COMMIT"),
+        ("SELECT 'newer'::mood < 'ok'", "row t"),
+    ]);
+    other.answers_first(&[("SELECT 'newer'::mood < 'ok'", "row t")]);
+    client.answers_first(&[
+        ("ALTER TYPE mood ADD VALUE 'last'; SELECT 'last'::mood", "error 55P04"),
+        ("SELECT enum_range(NULL::mood)", "row {sad,newer,ok}"),
     ]);
 }
 

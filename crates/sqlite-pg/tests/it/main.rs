@@ -19,6 +19,7 @@ mod messages;
 mod migrations;
 mod moved;
 mod pieces;
+mod power;
 mod queries;
 mod rest;
 mod schemas;

@@ -23,12 +23,21 @@ const TRIAL: &str = "refrain_trial";
 impl Connection {
     /// Gives a table a new CREATE statement, in the transaction of a statement that has changed the
     /// schema. The rows stay as they are: the new statement must store them in the same way. Its
-    /// keys may be others. SQLite reads it as it runs `end`, which changes the schema once more. If
-    /// this fails, the transaction must be rolled back.
+    /// keys may be others. `others` are names and new CREATE statements of other objects, which
+    /// keep their columns and keys. SQLite reads all as it runs `end`, which changes the schema
+    /// once more. If this fails, the transaction must be rolled back.
     ///
     /// # Errors
     /// SQLite's: the statement is malformed, or rows are not unique.
-    pub fn redefine(&self, table: &str, sql: &str, end: &str) -> Result<(), Error> {
+    pub fn redefine(
+        &self,
+        table: &str,
+        sql: &str,
+        others: &[(String, String)],
+        end: &str,
+    ) -> Result<(), Error> {
+        const OTHER: &str =
+            "UPDATE sqlite_schema SET sql = ?2 WHERE type <> 'trigger' AND name = ?1";
         const WRITE: &str = "UPDATE sqlite_schema SET sql = ?2 WHERE type = 'table' AND name = ?1";
         const RENAME: &str = "UPDATE sqlite_schema SET name = ?2, sql = ?3 WHERE rowid = ?1";
         let (renamed, gone) = self.trusted(|connection| connection.moved_keys(table, sql))?;
@@ -43,6 +52,10 @@ impl Connection {
                     let sql = sql.as_deref().map_or(Value::Null, Value::from);
                     let row = Value::Integer(*row);
                     connection.execute(RENAME, &[row, Value::from(name.as_str()), sql])?;
+                }
+                for (name, sql) in others {
+                    let values = [Value::from(name.as_str()), Value::from(sql.as_str())];
+                    connection.execute(OTHER, &values)?;
                 }
                 Ok(())
             });

@@ -8,70 +8,39 @@
 
 mod script;
 mod wire;
+mod random;
 
 mod judge;
 
 mod settled;
 
+mod pair;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::command::{self, Tally};
+use crate::command::Tally;
 use crate::postgres::{Cluster, Version};
 use crate::provision;
 use crate::proxy::{Refrain, program};
 use crate::workspace::built;
 
-use self::judge::{Judge, Verdict};
+use self::judge::Verdict;
+use self::pair::{Judged, Pair};
+use self::random::Script;
 use self::script::Statement;
-use self::wire::Wire;
 
 type Counts = BTreeMap<Verdict, u64>;
 
-/// Settings with which PostgreSQL prints values as SQLite through the proxy does.
-const SETTINGS: &str = "SET timezone = 'UTC'; SET datestyle = 'ISO'";
-/// The time limit of a statement.
-const PATIENCE: &str = "SET statement_timeout = '5min'";
 /// The limit of a value's length in SQLite, so that one statement can hold several long values.
 const VALUE_MAX: &str = "64MiB";
 /// The proxy's limit of memory as an argument of `ulimit`, in KiB. A statement that needs more ends
 /// the proxy, not the machine.
 const MEMORY_MAX: &str = "-d 2097152";
-
-/// First words of statements that do not concern the dialect: they begin or end transactions, or
-/// change or show the session's state.
-const SESSION: &[&str] = &[
-    "begin",
-    "start",
-    "commit",
-    "end",
-    "rollback",
-    "abort",
-    "savepoint",
-    "release",
-    "set",
-    "reset",
-    "show",
-    "prepare",
-    "execute",
-    "deallocate",
-    "declare",
-    "fetch",
-    "move",
-    "close",
-    "listen",
-    "notify",
-    "unlisten",
-    "load",
-    "discard",
-    "checkpoint",
-    "vacuum",
-    "lock",
-];
 
 /// The arguments of `cargo xtask dialect`.
 #[derive(Args, Clone, Debug)]
@@ -85,19 +54,30 @@ pub struct Arguments {
     /// Run the forms that tools use, in both versions.
     #[arg(long)]
     forms: bool,
+    /// Run this number of random statements.
+    #[arg(long)]
+    random: Option<u64>,
+    /// The number of the first script of random statements.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run random statements against this version of PostgreSQL alone: 15 or 18.
+    #[arg(long)]
+    postgres: Option<u32>,
+    /// Show each random statement.
+    #[arg(long)]
+    show: bool,
+    /// Show the errors with which random statements were refused, with their numbers.
+    #[arg(long)]
+    refused: bool,
 }
 
 /// Forms that tools use. Each statement must have the same answer, or the same error.
 const FORMS: &str = include_str!("forms.sql");
 
-/// Runs the forms that tools use in both versions of PostgreSQL.
-pub fn forms() -> Result<Tally> {
-    alike(&built("refrain")?)
-}
-
+/// Runs the forms in both versions of PostgreSQL.
 fn alike(program: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
-    for version in [Version::V15, Version::V18] {
+    for version in VERSIONS {
         let cluster = Cluster::start(version, &[("fsync", "off")])?;
         let files = std::env::temp_dir().join(format!("refrain-forms-{}", std::process::id()));
         fs::create_dir_all(&files)?;
@@ -115,6 +95,94 @@ fn alike(program: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
+/// Runs the forms that tools use in both versions of PostgreSQL.
+pub fn forms() -> Result<Tally> {
+    alike(&built("refrain")?)
+}
+
+/// The outcome of random statements.
+#[derive(Default)]
+struct Drawn {
+    /// Whether each statement is shown.
+    show: bool,
+    counts: Counts,
+    /// Errors of SQLite, with their numbers.
+    refused: BTreeMap<String, u64>,
+}
+
+/// Runs random statements as the command line asks. Returns true if no verdict is a fault.
+fn drawn(arguments: &Arguments, count: u64) -> Result<bool> {
+    let program = program()?;
+    let mut faults = 0;
+    for version in VERSIONS {
+        if arguments.postgres.is_some_and(|wanted| wanted != version.number()) {
+            continue;
+        }
+        let Drawn { counts, refused, .. } =
+            draw(&program, version, arguments.seed, count, arguments.show)?;
+        println!("PostgreSQL {}: {counts:?}", version.number());
+        faults += counts.iter().filter(|(verdict, _)| verdict.is_fault()).count();
+        if arguments.refused {
+            let mut all: Vec<_> = refused.into_iter().collect();
+            all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            all.iter().for_each(|(words, count)| println!("{count:8} {words}"));
+        }
+    }
+    Ok(faults == 0)
+}
+
+/// Runs scripts of random statements from a seed on until there were as many statements.
+fn draw(program: &Path, version: Version, seed: u64, count: u64, show: bool) -> Result<Drawn> {
+    let name = "random";
+    let cluster = Cluster::start(version, &[("fsync", "off")])?;
+    let files = std::env::temp_dir().join(format!("refrain-random-{}", std::process::id()));
+    fs::create_dir_all(&files)?;
+    let (program, suite) = (program.to_owned(), PathBuf::new());
+    let place = Place { program, cluster, files, suite, all_alike: false };
+    place.cluster.psql("postgres", &format!("CREATE DATABASE {name}"))?;
+    let proxy = place.proxy(name)?;
+    let mut drawn = Drawn { show, ..Drawn::default() };
+    let mut left = count;
+    for seed in seed.. {
+        if left == 0 {
+            break;
+        }
+        let most = left.min(random::STATEMENTS);
+        left -= most;
+        let mut pair = Pair::open(proxy.port(), place.cluster.port(), name)?;
+        drawn.script(&mut pair, seed, most).with_context(|| format!("seed {seed}"))?;
+    }
+    let _ = fs::remove_dir_all(&place.files);
+    Ok(drawn)
+}
+
+impl Drawn {
+    fn script(&mut self, pair: &mut Pair, seed: u64, count: u64) -> Result<()> {
+        let mut script = Script::new(seed);
+        let mut ran = false;
+        pair.both("BEGIN")?;
+        for _ in 0..count {
+            let text = script.next(ran);
+            if self.show {
+                println!("{text};");
+            }
+            let statement = Statement { text, rows: None };
+            let judged = pair.run(&statement, &format!("seed {seed}"));
+            let judged = judged.with_context(|| statement.text.clone())?;
+            let Some(judged) = judged else { bail!("not of the dialect: {}", statement.text) };
+            ran = judged.ran;
+            *self.counts.entry(judged.verdict).or_default() += 1;
+            if let Some(refusal) = judged.refusal {
+                *self.refused.entry(refusal).or_default() += 1;
+            }
+        }
+        pair.both("ROLLBACK")
+    }
+}
+
+/// The versions of PostgreSQL that forms and random statements are compared with.
+const VERSIONS: [Version; 2] = [Version::V15, Version::V18];
+
 /// The script that creates the tables of all others.
 const SETUP: &str = "test_setup";
 
@@ -124,6 +192,9 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         let tally = alike(&program()?)?;
         println!("{} alike, {} not", tally.passed, tally.failed);
         return Ok(tally.failed == 0);
+    }
+    if let Some(count) = arguments.random {
+        return drawn(arguments, count);
     }
     let suite = provision::regression()?.suites.join("server");
     let folder = arguments.scripts.clone().unwrap_or_else(|| suite.join("sql"));
@@ -199,26 +270,25 @@ impl Place {
         self.files.join(format!("{name}.db"))
     }
 
-    fn run(&self, name: &str, script: &str, end: &str) -> Result<Counts> {
+    /// Starts a proxy over the file of this name.
+    fn proxy(&self, name: &str) -> Result<Refrain> {
         let config = format!(
             "auth = \"trust\"\n[databases.\"*\"]\nbackend = \"sqlite\"\npath = \"{}\"\n\
              sqlite_max_length = \"{VALUE_MAX}\"\n",
             self.file(name).display()
         );
-        let proxy = Refrain::start_within(&self.program, MEMORY_MAX, &config)?;
-        let mut pair = Pair {
-            there: Wire::open(self.cluster.port(), name)?,
-            here: Wire::open(proxy.port(), name)?,
-            judge: Judge::default(),
-            all_alike: self.all_alike,
-        };
-        pair.there.query(SETTINGS)?;
-        pair.both(PATIENCE)?;
+        Refrain::start_within(&self.program, MEMORY_MAX, &config)
+    }
+
+    fn run(&self, name: &str, script: &str, end: &str) -> Result<Counts> {
+        let proxy = self.proxy(name)?;
+        let mut pair = Pair::open(proxy.port(), self.cluster.port(), name)?;
+        pair.all_alike = self.all_alike;
         pair.both("BEGIN")?;
         let mut counts = Counts::new();
         for statement in script::statements(script, &self.suite) {
-            let verdict = pair.run(&statement, name).with_context(|| statement.text.clone())?;
-            if let Some(verdict) = verdict {
+            let judged = pair.run(&statement, name).with_context(|| statement.text.clone())?;
+            if let Some(Judged { verdict, .. }) = judged {
                 *counts.entry(verdict).or_default() += 1;
             }
         }
@@ -227,51 +297,6 @@ impl Place {
     }
 }
 
-struct Pair {
-    there: Wire,
-    here: Wire,
-    judge: Judge,
-    all_alike: bool,
-}
-
 fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
-}
-
-impl Pair {
-    fn both(&mut self, text: &str) -> Result<()> {
-        for (wire, side) in [(&mut self.there, "there"), (&mut self.here, "here")] {
-            let answer = wire.query(text).context(side)?;
-            ensure!(answer.error.is_none(), "{side}, {text}: {}", answer.shown());
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, statement: &Statement, name: &str) -> Result<Option<Verdict>> {
-        let Statement { text, rows } = statement;
-        let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-        if SESSION.contains(&word.to_ascii_lowercase().as_str()) {
-            return Ok(None);
-        }
-        self.both("SAVEPOINT s")?;
-        let there = self.there.copy(text, rows.as_deref()).context("there")?;
-        let here = self.here.copy(text, rows.as_deref()).context("here")?;
-        let mut verdict = self.judge.verdict(text, &here, &there);
-        // The catalog does not depend on the place of rows.
-        if verdict == Verdict::Differs
-            && !text.contains("pg_")
-            && settled::is_left_open(&mut self.there, text, &here, &there)?
-        {
-            verdict = Verdict::LeftOpen;
-        }
-        let stays = here.error.is_none() && there.error.is_none();
-        self.both(if stays { "RELEASE s" } else { "ROLLBACK TO s" })?;
-        if verdict.is_fault() || self.all_alike && !verdict.is_alike() {
-            let (here, there) = (here.shown(), there.shown());
-            println!("--- {name}: {verdict:?}\n{text}\nhere:  {here}\nthere: {there}");
-            let first = text.lines().next().unwrap_or_default();
-            command::keep_failure(format!("--- {name}: {verdict:?}: {first}"));
-        }
-        Ok(Some(verdict))
-    }
 }
