@@ -1,7 +1,7 @@
 //! Bugs that the simulator plants. Its checkers have to find each.
 //!
-//! Without the feature `plant`, for which only tests ask, no bug can be planted, and each place that
-//! looks for one compiles to nothing.
+//! Without the feature `plant`, for which only tests ask, no bug can be planted, and each place
+//! that looks for one compiles to nothing.
 
 #[cfg(not(feature = "plant"))]
 use std::marker::PhantomData;

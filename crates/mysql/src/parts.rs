@@ -310,7 +310,7 @@ pub struct SharedPart {
     views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
-    /// What is counted.
+    /// The limits of figures and texts.
     pub(crate) counting: Counting,
 }
 

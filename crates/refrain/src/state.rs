@@ -47,7 +47,10 @@ pub(crate) struct State {
 
 /// The parts of the program that take in the options, now and whenever these change.
 #[derive(Default)]
-pub(crate) struct OptionsFollowers(Mutex<Vec<Box<dyn Fn(&Options) + Send + Sync>>>);
+pub(crate) struct OptionsFollowers(Mutex<Vec<OnOptions>>);
+
+/// A function that is called with new options.
+type OnOptions = Box<dyn Fn(&Options) + Send + Sync>;
 
 /// A reload of the configuration.
 #[derive(Clone, Debug)]
@@ -127,7 +130,7 @@ impl State {
         self.followers().push(Box::new(take));
     }
 
-    fn followers(&self) -> MutexGuard<'_, Vec<Box<dyn Fn(&Options) + Send + Sync>>> {
+    fn followers(&self) -> MutexGuard<'_, Vec<OnOptions>> {
         self.followers.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -304,8 +304,8 @@ fn check_agenda<P: Protocol>(pool: &Pool<P>, core: Core) -> Result<(), String> {
     let name = (&pool.shared.database, &pool.shared.user);
     holds!(pool.visits.is_listed() || !pool.needs_tick(core), "{name:?}: no tick does what is due");
     // A tick may come too early: another core has reached a server since, and then the pool is kept
-    // for longer. It may come later than it could, while a refusal counts at most: another core has met
-    // something else since than the refusal that this core has heard of.
+    // for longer. It may come later than it could, while a refusal counts at most: another core has
+    // met something else since than the refusal that this core has heard of.
     let is_refused = !P::is_known(&pool.shared.protocol);
     let late = if is_refused { COUNTS_MAX } else { Duration::ZERO };
     let visit = pool.visits.rests_until();

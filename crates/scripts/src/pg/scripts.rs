@@ -45,6 +45,7 @@ const OTHER_WRITE: &[u8] = b"UPDATE pgbench_branches SET bbalance = 0 WHERE bid 
 /// Returns all scripts.
 pub fn scripts() -> Vec<PgScript> {
     let mut scripts = pooled();
+    scripts.extend(taking_turns());
     scripts.extend(reads());
     scripts
 }
@@ -101,6 +102,12 @@ fn pooled() -> Vec<PgScript> {
             ..plain("error in a pipeline", one([parse(b"", FAILS), run(b""), run(b"")].concat()))
         },
         plain("copy in", copy_in()),
+    ]
+}
+
+/// Returns scripts of clients that come and go, or that have a server one after the other.
+fn taking_turns() -> Vec<PgScript> {
+    vec![
         PgScript {
             clients: &[],
             visits: true,

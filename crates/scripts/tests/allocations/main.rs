@@ -37,9 +37,6 @@ fn requests(script: &impl Script) -> f64 {
 
 fn allocates_nothing(scripts: &[impl Script]) {
     let found: Vec<_> = scripts.iter().map(|script| (script.facts(), requests(script))).collect();
-    for (script, requests) in &found {
-        println!("{}: {requests} a transaction", script.name);
-    }
     for (script, requests) in found {
         assert!(!script.lean || requests == 0.0, "{}: {requests} requests", script.name);
     }
