@@ -341,7 +341,7 @@ pub struct SharedPart {
     views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
-    /// What is counted.
+    /// The choice of what is counted.
     pub(crate) counting: Counting,
 }
 

@@ -24,7 +24,7 @@ const STALE_PART: usize = 8;
 /// So many more may.
 const STALE_MORE: usize = 16;
 
-/// What the options have cores count.
+/// The choice of what cores count, by the options.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     /// Statements of which a core has figures, at most.
