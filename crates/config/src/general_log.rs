@@ -27,14 +27,17 @@ macro_rules! table_with_log {
 
             /// Whether the log tells each login of a client, and each login to a server.
             ///
-            /// At the level `info`, a line for each, however many there are. `log_level = "debug"`
-            /// tells them as well.
+            /// At the level `info`, a line for each, however many there are: only when 8,192 lines
+            /// wait to be written, further ones are dropped, and their number is told.
+            /// `log_level = "debug"` tells each as well.
             log_connections: bool = "false",
                 Reload, takes ["true"], not ["yes", "1"];
 
             /// Whether the log tells each end of a client's session, with its reason and age.
             ///
-            /// As `log_connections`. What ends with an error is told in any case.
+            /// A line for each, as for `log_connections`: at the level `info`, or `warn` if it ends
+            /// with an error. Sessions that end with an error are told in any case, but those alike
+            /// are counted unless this is set. Logins that fail are counted always.
             log_disconnections: bool = "false",
                 Reload, takes ["true"], not ["yes", "1"];
 

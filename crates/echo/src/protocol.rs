@@ -54,6 +54,7 @@ impl Protocol for Echo {
         let pid = step.engine.set_cancel_key(client, key.as_bytes());
         step.ports.out(client).extend(format!("welcome {pid} {key}\n").bytes());
         step.engine.connections.unblock(client);
+        step.client_logged_in(client);
     }
 
     // A line needs a server. If none is free, the pool keeps the input and calls again.

@@ -409,5 +409,5 @@ pub(crate) fn welcome(step: &mut Step<'_, My>, conn: Conn) {
     let pool = client.pool();
     step.engine.core_state.pool(pool).counters.pool.client_logins += 1;
     step.engine.connections.unblock(conn);
-    step.log().note_login(conn);
+    step.client_logged_in(conn);
 }

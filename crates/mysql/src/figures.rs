@@ -69,12 +69,14 @@ pub struct KnownStatement<'a> {
     pub clients: u32,
     /// How many servers of the core have it.
     pub servers: u32,
+    /// Whether a byte of a character in the text may be a quote.
+    is_multibyte: bool,
 }
 
 impl KnownStatement<'_> {
     /// Returns the text as people may see it.
     pub fn shown(&self) -> String {
-        without_literals(self.sent)
+        without_literals(self.sent, self.is_multibyte)
     }
 }
 
@@ -106,6 +108,7 @@ impl CoreStatementsView {
                 sent: &statement.text,
                 clients: holders.saturating_sub(servers),
                 servers,
+                is_multibyte: statement.environment.has_multibyte_quotes(),
             }
         })
     }

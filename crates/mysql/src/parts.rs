@@ -310,7 +310,7 @@ pub struct SharedPart {
     views: AtomicU64,
     /// The clients by the numbers by which KILL names them.
     pub(crate) sessions: Arc<Sessions>,
-    /// The limits of figures and texts.
+    /// The choice of what is counted.
     pub(crate) counting: Counting,
 }
 

@@ -17,6 +17,7 @@ use crate::insert_id::{Before, Uses};
 use crate::parts::{ClientSession, Leftover, My, Place, Reading, ServerSession};
 use crate::pins::Pins;
 use crate::presence::{self, Presence};
+use crate::settings::Settings;
 use crate::slots::{Guess, Outcome};
 use crate::text::{Facts, Memory, Number, Tables, Verb};
 use crate::{answers, settings, settle, train};
@@ -122,7 +123,7 @@ pub(crate) fn send(
     session.pins.add(facts.pins);
     note_verb(session, facts);
     let Incoming { command, statement, .. } = *packet;
-    let text = number_of_text((core_state, s.pool()), packet);
+    let text = number_of_text((core_state, s.pool()), &session.settings, packet);
     let sent = Sent { command, facts, statement, is_foretold, text };
     let command = Command::of_client(sent);
     let is_silent = command.is_none() && missing == 0;
@@ -144,10 +145,15 @@ pub(crate) fn send(
 /// Returns the number under which a command's text is counted; 0 if it has none, or is counted with
 /// others.
 #[inline]
-fn number_of_text((core_state, pool): (&mut CoreState<My>, PoolId), packet: &Incoming<'_>) -> u64 {
+fn number_of_text(
+    (core_state, pool): (&mut CoreState<My>, PoolId),
+    settings: &Settings,
+    packet: &Incoming<'_>,
+) -> u64 {
     let core = &mut core_state.protocol;
+    let text = (packet.body, || settings.has_multibyte_quotes());
     match packet.command {
-        command::QUERY => core.texts.number(pool, packet.body, &core.figures),
+        command::QUERY => core.texts.number(pool, text, &core.figures),
         _ => 0,
     }
 }

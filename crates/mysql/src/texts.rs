@@ -1,7 +1,7 @@
 //! Texts that clients send as such (COM_QUERY), where each is counted by itself.
 //!
-//! Texts that differ in their literals alone are one, which is found by the hash of the text as
-//! people may see it (`shown`). Only a text that is new is written down.
+//! Texts that differ in their literals alone are one, which is found by the hash of the beginning
+//! of the text as people may see it (`shown`). Only a text that is new is written down.
 //!
 //! A core counts them if `stat_texts` says so: a text has to be read once more for that.
 
@@ -17,14 +17,14 @@ use refrain_pool::ids::PoolId;
 use refrain_pool::seed::Seed;
 
 use crate::registry::number_of;
-use crate::shown::{beginning, pieces_of_beginning};
+use crate::shown::beginning;
 
-/// One text in so many may be known and have no figures any more.
+/// One text for so many statements with figures may be known and have none any more.
 const STALE_PART: usize = 8;
 /// So many more may.
 const STALE_MORE: usize = 16;
 
-/// What the options have cores count.
+/// The choice of what cores count, by the options.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     /// Statements of which a core has figures, at most.
@@ -71,6 +71,8 @@ pub(crate) struct Texts {
     is_on: bool,
     seed: Seed,
     known: HashTable<KnownText>,
+    /// Room for a text as people may see it.
+    room: Vec<u8>,
 }
 
 impl Texts {
@@ -87,20 +89,32 @@ impl Texts {
         }
     }
 
-    /// Returns the number of a text of a pool; 0 if it is counted with others.
+    /// Returns the number of a text of a pool; 0 if it is counted with others. `is_multibyte` says
+    /// whether a byte of a character may be a quote, if anybody asks.
     #[inline]
-    pub(crate) fn number(&mut self, pool: PoolId, text: &[u8], figures: &StatementFigures) -> u64 {
-        if self.is_on { self.find(pool, text, figures) } else { 0 }
+    pub(crate) fn number(
+        &mut self,
+        pool: PoolId,
+        (text, is_multibyte): (&[u8], impl FnOnce() -> bool),
+        figures: &StatementFigures,
+    ) -> u64 {
+        if self.is_on { self.find(pool, (text, is_multibyte()), figures) } else { 0 }
     }
 
-    fn find(&mut self, pool: PoolId, text: &[u8], figures: &StatementFigures) -> u64 {
+    fn find(
+        &mut self,
+        pool: PoolId,
+        (text, is_multibyte): (&[u8], bool),
+        figures: &StatementFigures,
+    ) -> u64 {
+        let shown = beginning(text, is_multibyte, &mut self.room);
         let mut hasher = self.seed.build_hasher();
         // A text and a prepared statement with the same letters are two.
-        (pool, b'Q').hash(&mut hasher);
-        pieces_of_beginning(text, |piece| hasher.write(piece));
+        (pool, b'Q', &shown).hash(&mut hasher);
         let id = number_of(hasher.finish());
         if self.known.find(id, |known| known.id == id).is_none() {
-            self.add(KnownText { id, pool, shown: beginning(text).into() }, figures);
+            let text = KnownText { id, pool, shown: shown.into() };
+            self.add(text, figures);
         }
         id
     }
@@ -108,9 +122,10 @@ impl Texts {
     /// Adds a text. Those that have no figures any more make room.
     #[cold]
     fn add(&mut self, text: KnownText, figures: &StatementFigures) {
-        let most = figures.most();
-        if self.known.len() >= most + most / STALE_PART + STALE_MORE {
-            self.known.retain(|known| figures.has(known.id));
+        let count = figures.statements();
+        if self.known.len() >= count + count / STALE_PART + STALE_MORE {
+            let counted = figures.ids();
+            self.known.retain(|known| counted.contains(&known.id));
         }
         self.known.insert_unique(text.id, text, |known| known.id);
     }
@@ -134,10 +149,42 @@ mod tests {
         (texts, figures)
     }
 
+    fn number(texts: &mut Texts, figures: &StatementFigures, text: &str) -> u64 {
+        texts.number(POOL, (text.as_bytes(), || false), figures)
+    }
+
+    #[test]
+    fn texts_that_are_shown_alike_are_one() {
+        let (mut texts, figures) = counting(10);
+        let one = number(&mut texts, &figures, "SELECT a FROM t");
+        for text in ["  SELECT a FROM t\n", "SELECT/* b */a FROM t", "/* c */ SELECT a FROM t"] {
+            assert_eq!(number(&mut texts, &figures, text), one, "{text}");
+        }
+        let multibyte = texts.number(POOL, (b"SELECT `\x81` FROM t", || true), &figures);
+        assert_ne!(texts.number(POOL, (b"SELECT `\x81` FROM t", || false), &figures), multibyte);
+    }
+
+    /// Far more may have figures than do: their blocks are limited too.
+    #[test]
+    fn texts_are_known_for_the_statements_with_figures() {
+        let (mut texts, mut figures) = counting(100_000);
+        for at in 0..2_000 {
+            let id = number(&mut texts, &figures, &format!("SELECT c{at}x"));
+            if at % 20 == 0 {
+                figures.count(id, POOL, 1, 1);
+            }
+        }
+        let (known, due) = (texts.all(), figures.ids());
+        assert_eq!((due.len(), figures.statements()), (100, 100));
+        assert!(known.len() <= 100 + 100 / STALE_PART + STALE_MORE + 1, "{}", known.len());
+        assert!(due.iter().all(|id| known.iter().any(|text| text.id == *id)));
+    }
+
     #[test]
     fn texts_that_differ_in_literals_are_one() {
         let (mut texts, figures) = counting(10);
-        let mut number = |pool, text: &str| texts.number(pool, text.as_bytes(), &figures);
+        let mut number =
+            |pool, text: &str| texts.number(pool, (text.as_bytes(), || false), &figures);
         let one = number(POOL, "SELECT a FROM t WHERE id = 1 AND b = 'x'");
         assert_eq!(number(POOL, "SELECT a FROM t WHERE id = 4711 AND b = 'it''s'"), one);
         let others = [
@@ -159,24 +206,24 @@ mod tests {
             let rows = vec![format!("(1, '{value}')"); count].join(", ");
             format!("INSERT INTO t VALUES {rows}")
         };
-        let mut number = |text: String| texts.number(POOL, text.as_bytes(), &figures);
+        let mut number = |text: String| texts.number(POOL, (text.as_bytes(), || false), &figures);
         let long = number(rows(1_000, "x"));
         assert_eq!(number(rows(900, "another")), long);
         assert_ne!(number(rows(2, "x")), long);
         let shown = &texts.all()[0].shown;
-        assert!(texts.all().iter().all(|text| text.shown.len() < 1_100), "{shown}");
+        assert!(texts.all().iter().all(|text| text.shown.len() <= 1_024), "{shown}");
     }
 
     #[test]
     fn their_number_is_limited_and_off_is_off() {
         let (mut texts, mut figures) = counting(8);
         for at in 0..1_000 {
-            let id = texts.number(POOL, format!("SELECT c{at}x").as_bytes(), &figures);
+            let id = number(&mut texts, &figures, &format!("SELECT c{at}x"));
             figures.count(id, POOL, 1, 1);
             assert!(texts.all().iter().any(|text| text.id == id));
         }
         assert!(texts.all().len() <= 8 + 1 + STALE_MORE, "{}", texts.all().len());
         texts.set(false);
-        assert_eq!((texts.number(POOL, b"SELECT 1", &figures), texts.all().len()), (0, 0));
+        assert_eq!((number(&mut texts, &figures, "SELECT 1"), texts.all().len()), (0, 0));
     }
 }

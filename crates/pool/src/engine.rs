@@ -144,6 +144,7 @@ pub struct Flow<'a, P: Parts> {
 /// The log, and the connections and pools that lines are about.
 #[derive(Debug)]
 pub struct Log<'a, P: Parts> {
+    pub(crate) now: Now,
     pub(crate) core_state: &'a CoreState<P>,
     pub(crate) connections: &'a Connections<P>,
     pub(crate) ports: &'a mut Ports<P>,
@@ -185,13 +186,14 @@ impl<P: Parts> Step<'_, P> {
     /// Borrows the log.
     pub fn log(&mut self) -> Log<'_, P> {
         let Engine { core_state, connections, .. } = &*self.engine;
-        Log { core_state, connections, ports: self.ports }
+        Log { now: self.now, core_state, connections, ports: self.ports }
     }
 }
 
 impl<P: Parts> Supply<'_, P> {
     /// Borrows the log.
     pub fn log(&mut self) -> Log<'_, P> {
-        Log { core_state: self.core_state, connections: self.connections, ports: self.ports }
+        let Self { core_state, connections, ports, .. } = self;
+        Log { now: self.now, core_state, connections, ports }
     }
 }

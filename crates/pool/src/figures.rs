@@ -114,14 +114,14 @@ impl StatementFigures {
         }
     }
 
-    /// Returns the greatest number of statements.
-    pub fn most(&self) -> usize {
-        self.most
+    /// Returns the number of statements that have figures.
+    pub fn statements(&self) -> usize {
+        self.statements
     }
 
-    /// Whether a statement has figures.
-    pub fn has(&self, id: u64) -> bool {
-        self.has_statement(id)
+    /// Returns the numbers of these, by one pass over all figures.
+    pub fn ids(&self) -> HashSet<u64> {
+        self.blocks.iter().skip(1).map(Block::statement).collect()
     }
 
     /// Returns a copy to be looked at, without the places of the blocks.

@@ -414,7 +414,7 @@ impl ClientLogin<'_, '_> {
         client.note_reply(self.step.now);
         pool.counters.pool.client_logins += 1;
         self.step.engine.connections.unblock(self.conn);
-        self.step.log().note_login(self.conn);
+        self.step.client_logged_in(self.conn);
     }
 }
 

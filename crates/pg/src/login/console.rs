@@ -74,6 +74,7 @@ impl ClientLogin<'_, '_> {
         if let Some(client) = self.step.engine.connections.client(self.conn) {
             client.session.login.let_in_to_console(authenticated, name, session);
         }
+        self.step.client_logged_in(self.conn);
     }
 }
 

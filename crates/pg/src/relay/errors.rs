@@ -227,7 +227,7 @@ impl Link<'_> {
         let ends = halt == Halt::Refused;
         if ends {
             let pool = self.pipe.core_state.peek_pool(self.client.pool());
-            log_refusal(self.client, pool, self.pipe.ports, fields);
+            log_refusal((self.client, pool), (self.pipe.ports, self.pipe.now), fields);
         }
         if ends || halt == Halt::Failed {
             write_refusal(self.pipe.ports.out(self.client.conn()), fields, ends);

@@ -10,7 +10,7 @@ use refrain_pg_wire::tag::back;
 use refrain_pg_wire::write;
 use refrain_pool::disconnect::DisconnectReason;
 use refrain_pool::event::Level;
-use refrain_pool::{ClientNote, note_client};
+use refrain_pool::{ClientNote, Now, note_client};
 
 use crate::pipeline::outstanding::{Failed, Purpose, ReplyAction, Seq};
 use crate::relay::pipe::Pipeline;
@@ -97,15 +97,14 @@ fn give_up(pipe: &mut Pipeline<'_>, settings: &mut ClientSettings, names: &[Box<
 
 /// Logs that a client's session ends since a server has refused its settings.
 pub(crate) fn log_refusal(
-    client: &Client,
-    pool: Option<&Pool>,
-    ports: &mut Ports,
+    (client, pool): (&Client, Option<&Pool>),
+    (ports, now): (&mut Ports, Now),
     fields: &Fields<'_>,
 ) {
     let why = logged(fields.get(field::MESSAGE).unwrap_or_default());
     let note = ClientNote::new(Level::Warn, DisconnectReason::Settings);
     let (code, detail) = (logged(fields.sqlstate()), format!("settings refused: {why}"));
-    note_client(ports, (client, pool), ClientNote { code: Some(&*code), detail, ..note });
+    note_client((ports, now), (client, pool), ClientNote { code: Some(&*code), detail, ..note });
 }
 
 /// Appends the error of a server that has refused a client's settings; `ends` says whether the

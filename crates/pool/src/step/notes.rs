@@ -12,6 +12,7 @@ use crate::ids::{Conn, Peer, PoolId};
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
+use crate::time::Now;
 
 /// A line about a client.
 #[derive(Debug)]
@@ -27,27 +28,37 @@ pub struct ClientNote<'a> {
     pub names: Option<(&'a str, &'a str)>,
     /// The details, in words.
     pub detail: String,
+    /// Whether the client's session, or its login, ends by that.
+    pub is_end: bool,
 }
 
 impl ClientNote<'_> {
-    /// Makes a line without details.
+    /// Makes a line about an end, without details.
     pub fn new(level: Level, cause: DisconnectReason) -> Self {
-        Self { level, cause, code: None, names: None, detail: String::new() }
+        let detail = String::new();
+        Self { level, cause, code: None, names: None, detail, is_end: true }
     }
 }
 
-/// Logs a line about a client of a pool.
+/// Logs a line about a client of a pool. If the operator wants to see ends of sessions, one says
+/// how long the session was.
 pub fn note_client<P: Protocol>(
-    ports: &mut Ports<P>,
+    (ports, now): (&mut Ports<P>, Now),
     (client, pool): (&Client<P>, Option<&Pool<P>>),
     note: ClientNote<'_>,
 ) {
-    let ClientNote { level, cause, code, names, detail } = note;
+    let ClientNote { level, cause, code, names, mut detail, is_end } = note;
     if !ports.notes(level) {
         return;
     }
     let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
-    let is_each = level == Level::Info && ports.session_notes().ends;
+    let ends = is_end && ports.session_notes().ends;
+    // Logins that fail may be a flood.
+    let is_each = ends && client.has_logged_in;
+    if ends {
+        let comma = if detail.is_empty() { "" } else { ", " };
+        detail += &format!("{comma}age {} s", now.since(client.connected) / 1_000_000);
+    }
     put(ports, (client, pool), (level, is_each), (cause.key(), code), names, detail);
 }
 
@@ -124,7 +135,7 @@ fn note_pool<P: Protocol>(
 }
 
 impl<P: Protocol> Log<'_, P> {
-    /// Logs a line about a client.
+    /// Logs that a client's session, or its login, ends.
     pub fn note_client(
         &mut self,
         conn: Conn,
@@ -136,7 +147,7 @@ impl<P: Protocol> Log<'_, P> {
     }
 
     /// Logs that a client has logged in.
-    pub fn note_login(&mut self, conn: Conn) {
+    pub(crate) fn note_login(&mut self, conn: Conn) {
         let level = self.ports.session_notes().login_level();
         if !self.ports.notes(level) {
             return;
@@ -153,7 +164,7 @@ impl<P: Protocol> Log<'_, P> {
     pub fn tell_of_client(&mut self, conn: Conn, note: ClientNote<'_>) {
         let Some(client) = self.connections.peek_client(conn) else { return };
         let pool = self.core_state.peek_pool(client.pool);
-        note_client(self.ports, (client, pool), note);
+        note_client((self.ports, self.now), (client, pool), note);
     }
 
     /// Logs a line about a pool.

@@ -21,6 +21,7 @@ use crate::pool_shared::PoolShared;
 use crate::protocol::{Activity, Protocol};
 use crate::server::Server;
 use crate::step::leave::{forget_client, uncount};
+use crate::step::notes::ClientNote;
 
 /// Log text for a peer that has ended its stream.
 pub const END_OF_STREAM: &str = "end of stream";
@@ -68,7 +69,9 @@ impl<P: Protocol> Step<'_, P> {
             let told = format!(
                 "{count} connections that had not logged in were closed so far to make room"
             );
-            self.log().note_client(conn, Level::Warn, DisconnectReason::CrowdedOut, told);
+            let note = ClientNote::new(Level::Warn, DisconnectReason::CrowdedOut);
+            let note = ClientNote { detail: told, is_end: false, ..note };
+            self.log().tell_of_client(conn, note);
         }
         self.end_login(conn, DisconnectReason::CrowdedOut);
     }
@@ -137,6 +140,14 @@ impl<P: Protocol> Step<'_, P> {
         }
     }
 
+    /// Notes and logs that a client has been told that it is logged in.
+    pub fn client_logged_in(&mut self, conn: Conn) {
+        if let Some(client) = self.engine.connections.client(conn) {
+            client.has_logged_in = true;
+        }
+        self.log().note_login(conn);
+    }
+
     /// Whether a client has got only the beginning of a message. The client would take an error
     /// for the rest of that message.
     pub fn is_cut(&mut self, conn: Conn) -> bool {
@@ -161,8 +172,7 @@ impl<P: Protocol> Step<'_, P> {
             | DisconnectReason::Shutdown => self.ports.session_notes().end_level(),
             _ => Level::Warn,
         };
-        let detail = self.age(conn, "");
-        self.log().note_client(conn, level, cause, detail);
+        self.log().note_client(conn, level, cause, String::new());
         if says {
             self.tell(conn, cause);
         }
@@ -194,21 +204,8 @@ impl<P: Protocol> Step<'_, P> {
             Some(Activity { owes: true, .. }) => (Level::Info, ", amid a request"),
             _ => (self.ports.session_notes().end_level(), ""),
         };
-        let detail = self.age(conn, &format!("{why}{amid}"));
+        let detail = format!("{why}{amid}");
         self.log().note_client(conn, level, DisconnectReason::ClientGone, detail);
-    }
-
-    /// Returns these words about the end of a session, and how long the session was if the operator
-    /// wants to see ends.
-    fn age(&mut self, conn: Conn, words: &str) -> String {
-        let client = self.engine.connections.peek_client(conn);
-        match client.filter(|_| self.ports.session_notes().ends) {
-            Some(client) => {
-                let comma = if words.is_empty() { "" } else { ", " };
-                format!("{words}{comma}age {} s", self.now.since(client.connected) / 1_000_000)
-            }
-            None => words.to_owned(),
-        }
     }
 
     /// Closes the connection of a client with which the loop could not agree on its encryption.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use refrain_config::Options;
 use refrain_pool::client::Client;
 use refrain_pool::connections::Connection;
-use refrain_pool::event::{Command, Note, TlsPeer};
+use refrain_pool::event::{Command, Note, SessionNotes, TlsPeer};
 use refrain_pool::ids::{Peer, PoolId};
 use refrain_pool::message::CoreMessage;
 use refrain_pool::pool::Pool;
@@ -142,6 +142,12 @@ impl World {
             room: usize::MAX,
             checks: true,
         }
+    }
+
+    /// Has the operator see each login and each end of a session.
+    pub(crate) fn notes_sessions(&mut self) {
+        let wanted = SessionNotes { logins: true, ends: true };
+        self.workers.iter_mut().for_each(|worker| worker.ports.note_sessions(wanted));
     }
 
     // Clients.

@@ -8,6 +8,7 @@ mod harness;
 mod greetings;
 mod encryption;
 mod leaving;
+mod ends;
 mod lending;
 mod limits;
 mod room;

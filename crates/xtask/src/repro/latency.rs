@@ -28,7 +28,8 @@ const POOL_SIZE: u32 = 100;
 const SLEEPS_US: [u32; 6] = [0, 500, 1_000, 2_000, 5_000, 20_000];
 /// The shortest sleep for which there is a bar on the difference to the log.
 const LOG_FROM_US: u32 = 20_000;
-/// The shortest sleep for which there is a bar on the difference to what a direct client measures.
+/// The shortest sleep for which there is a bar on the difference to a client that is connected
+/// directly.
 const DIRECT_FROM_US: u32 = 500;
 /// The greatest difference, as a part of that of `pgbench`.
 const BAR: f64 = 0.05;

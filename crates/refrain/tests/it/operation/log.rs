@@ -301,13 +301,19 @@ fn each_login_and_each_end_is_told_if_the_operator_wants_that() {
     let told = told.general("log_disconnections", "true").start();
     for proxy in [&quiet, &told] {
         (0..3).for_each(|_| proxy.open("postgres").leave());
+        proxy.console().leave();
     }
-    let count = |proxy: &Proxy, words: &str| {
-        proxy.log().lines().filter(|line| line.contains(" INFO ") && line.contains(words)).count()
+    let count = |proxy: &Proxy, words: &[&str]| {
+        let log = proxy.log();
+        let has_all = |line: &&str| words.iter().all(|words| line.contains(words));
+        log.lines().filter(|line| line.contains(" INFO ")).filter(has_all).count()
     };
-    for words in ["client logged in cause=client_login ", "(age 0 s) cause=terminated "] {
-        eventually("each has its line", || count(&told, words) == 3);
+    // Those of the console too.
+    let lines: [&[&str]; 2] =
+        [&["client logged in cause=client_login "], &["(age ", " s) cause=terminated "]];
+    for words in lines {
+        eventually("each has its line", || count(&told, words) == 4);
         assert_eq!(count(&quiet, words), 0);
     }
-    assert_eq!(count(&told, "cause=server_connected "), 1);
+    assert_eq!(count(&told, &["cause=server_connected "]), 1);
 }
