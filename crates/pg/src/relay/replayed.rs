@@ -188,6 +188,5 @@ fn leaves(pipe: &mut Pipeline<'_>) -> Halt {
     let now = pipe.now;
     pipe.server.session.replayed.was_late(now);
     pipe.server.session.front.end();
-    pipe.pool().counters.protocol.standby_reads_returned += 1;
     Halt::Elsewhere
 }
