@@ -372,6 +372,11 @@ pub trait Protocol: Background + Sides + Views {
     fn take_request_back(session: &mut Self::Client) {
         let _ = session;
     }
+    /// Notes in the counters of a server's pool that the server gives no reply to the request of
+    /// the client that holds it. The client sends that again to another server.
+    fn turn_given_up(counters: &mut Self::Counters, client: &Self::Client) {
+        let _ = (counters, client);
+    }
     /// Proves that a server owes nothing and is outside of any transaction.
     fn idle(session: &Self::Server) -> Option<Self::Idle>;
     /// Returns the time for which the settings of a client's session let it be idle.

@@ -34,11 +34,13 @@ pub(crate) struct Stand {
     pub(crate) says: (u32, u64),
     /// Whether the next command is in the way of what the host replays.
     pub(crate) conflicts: bool,
+    /// When the host was started, in microseconds.
+    pub(crate) started: u64,
 }
 
 impl Default for Stand {
     fn default() -> Self {
-        Self { is_standby: false, shows: u64::MAX, says: (1, 0), conflicts: false }
+        Self { is_standby: false, shows: u64::MAX, says: (1, 0), conflicts: false, started: 1 }
     }
 }
 
@@ -55,7 +57,7 @@ impl Stand {
     /// timeline, the cluster, and when it was started. A primary replays nothing.
     pub(crate) fn of_standby(&self) -> Vec<String> {
         let lsn = if self.is_standby { self.lsn() } else { String::new() };
-        vec![lsn, self.says.0.to_string(), "7".to_owned(), "1".to_owned()]
+        vec![lsn, self.says.0.to_string(), "7".to_owned(), self.started.to_string()]
     }
 
     fn lsn(&self) -> String {
@@ -72,6 +74,18 @@ struct Replay {
     timeline: u32,
     /// The end of its own log, if that is another one from some point on.
     stray: Option<u64>,
+    /// How often it has been started anew.
+    restarts: u64,
+}
+
+/// Returns when a host was started that has been started anew so often, in microseconds: no two
+/// hosts at the same time, and none twice.
+///
+/// The engine compares that behind ALTER ROLE and ALTER DATABASE alone, for the defaults of new
+/// sessions. Clients here send neither, so no checker would find a bug that takes all of these
+/// times for the same, and none is planted.
+fn started(host: usize, restarts: u64) -> u64 {
+    1 + host as u64 + restarts * HOSTS as u64
 }
 
 /// The hosts.
@@ -91,7 +105,7 @@ pub(crate) struct Hosts {
 
 impl Default for Hosts {
     fn default() -> Self {
-        let replay = Replay { replayed: 0, timeline: 1, stray: None };
+        let replay = Replay { replayed: 0, timeline: 1, stray: None, restarts: 0 };
         Self {
             primary: Some(0),
             timeline: 1,
@@ -145,12 +159,13 @@ impl Hosts {
 
     /// Returns what a host shows and says of itself, where the log that all share ends at `end`.
     pub(crate) fn stand(&self, host: usize, end: u64) -> Stand {
+        let Replay { replayed, timeline, stray, restarts } = self.replays[host];
+        let started = started(host, restarts);
         if self.primary == Some(host) {
-            return Stand { says: (self.timeline, end), ..Stand::default() };
+            return Stand { says: (self.timeline, end), started, ..Stand::default() };
         }
-        let Replay { replayed, timeline, stray } = self.replays[host];
         let says = (timeline, stray.unwrap_or(replayed));
-        Stand { is_standby: true, shows: replayed, says, conflicts: false }
+        Stand { is_standby: true, shows: replayed, says, conflicts: false, started }
     }
 
     /// Has no host be the primary until one is promoted. The old one has all of the log, which ends
@@ -158,8 +173,9 @@ impl Hosts {
     pub(crate) fn demote(&mut self, end: u64, rng: &mut Rng) {
         let Some(primary) = self.primary.take() else { return };
         let stray = end + rng.below(STRAY_BYTES_MAX);
-        self.replays[primary] =
-            Replay { replayed: end, timeline: self.timeline, stray: Some(stray) };
+        let restarts = self.replays[primary].restarts + 1;
+        let timeline = self.timeline;
+        self.replays[primary] = Replay { replayed: end, timeline, stray: Some(stray), restarts };
     }
 
     /// Has a host become the primary, unless there is one. It replays all of the log first, which
@@ -172,7 +188,8 @@ impl Hosts {
         self.timeline += 1;
         self.forked = end;
         let timeline = self.timeline;
-        self.replays[host] = Replay { replayed: end, timeline, stray: None };
+        let restarts = self.replays[host].restarts;
+        self.replays[host] = Replay { replayed: end, timeline, stray: None, restarts };
         true
     }
 
@@ -187,7 +204,8 @@ impl Hosts {
         if replay.stray.is_some() {
             let anew = self.primary.is_some() && (all || rng.chance(SET_UP_ANEW));
             if anew {
-                *replay = Replay { replayed: replay.replayed.min(forked), timeline, stray: None };
+                let (replayed, restarts) = (replay.replayed.min(forked), replay.restarts + 1);
+                *replay = Replay { replayed, timeline, stray: None, restarts };
             }
             return anew;
         }
@@ -202,6 +220,7 @@ impl Hosts {
     pub(crate) fn restart_standby(&mut self, host: usize, until: u64, rng: &mut Rng) {
         self.stop(host, until);
         let replay = &mut self.replays[host];
+        replay.restarts += 1;
         if replay.stray.is_none() {
             replay.replayed = replay.replayed.saturating_sub(rng.below(REPLAYED_AGAIN_MAX));
         }
@@ -238,6 +257,28 @@ mod tests {
         assert_eq!(hosts.stand(0, 700).says, (1, 700));
         hosts.replay(1, 700, false, &mut rng);
         assert!((500..=700).contains(&hosts.stand(1, 700).shows));
+    }
+
+    #[test]
+    fn no_two_starts_are_at_the_same_time() {
+        let (mut hosts, mut rng) = (Hosts::default(), Rng::new(1));
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            hosts.restart_standby(1, 10, &mut rng);
+            seen.extend([1, 2].map(|host| hosts.stand(host, 700).started));
+            hosts.restart_standby(2, 10, &mut rng);
+        }
+        hosts.demote(700, &mut rng);
+        seen.push(hosts.stand(0, 700).started);
+        hosts.promote(1, 700);
+        while !hosts.replay(0, 900, false, &mut rng) {}
+        seen.push(hosts.stand(0, 900).started);
+        let of_standby = hosts.stand(0, 900).of_standby();
+        assert_eq!(of_standby.last(), seen.last().map(u64::to_string).as_ref());
+        let count = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), count);
     }
 
     #[test]

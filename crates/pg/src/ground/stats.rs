@@ -81,8 +81,8 @@ refrain_pool::counters! {
     read_questions,
     /// Reads that were sent to a standby (`reads`).
     standby_reads,
-    /// Reads that ran on the primary after they had been sent to a standby: it was too late, or
-    /// refused them.
+    /// Reads that ran on the primary after they had been sent to a standby: it was too late,
+    /// refused them, or went.
     standby_reads_returned,
     /// Reads that ran on the primary, because it was not known yet how far a standby has to be.
     standby_reads_unproven,

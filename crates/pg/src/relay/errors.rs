@@ -29,7 +29,7 @@ use crate::relay::look::look_again;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::relay::refused::{is_unused, log_refusal, miss_server, settings_refused, write_refusal};
-use crate::relay::replayed::{refuses_read, take_back};
+use crate::relay::replayed::{ends_read, refuses_read};
 use crate::relay::run::{as_client_sent, give_way, run_again};
 use crate::relay::unnamed_run::run_unnamed_again;
 use crate::relay::words::{Words, rename};
@@ -54,12 +54,10 @@ impl Link<'_> {
         if fields.is_fatal() {
             self.pipe.note_last_words(&fields);
             // The client's request runs elsewhere, so the client does not hear of it.
-            if self.client.may_go_elsewhere(self.pipe.server) {
-                return Err(Halt::Fatal);
-            }
-            if self.client.pool() != self.pipe.server.pool() && take_back(self) {
-                self.pipe.server.close_later();
-                return Err(Halt::Elsewhere);
+            if self.client.pool() != self.pipe.server.pool() {
+                ends_read(self, &fields).map_or(Ok(()), Err)?;
+            } else if self.client.may_go_elsewhere(self.pipe.server) {
+                return Err(Halt::Lost);
             }
             if is_unused(&self.pipe, &self.client.session)
                 && miss_server(&mut self.pipe, &mut self.client.session.reading)

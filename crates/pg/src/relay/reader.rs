@@ -31,6 +31,9 @@ pub(crate) enum Halt {
     Ready,
     /// The server ends its session by a FATAL error; the client, if there is one, has got it.
     Fatal,
+    /// The server ends its session by a FATAL error. The client has got nothing, and its request is
+    /// to run on another server.
+    Lost,
     /// No outstanding request explains the reply, or it is malformed.
     Broken,
     /// A message is longer than messages may be.

@@ -3,9 +3,8 @@
 //!
 //! A standby that is not known to have what a read needs is asked in the same write. If it is too
 //! late, or cannot say, nobody gets what it replies to the read, and the read runs on the primary.
-//! So does a read that a standby refuses before the client has been sent anything of its reply: the
-//! server may be a standby no more, its sessions cannot do what the client's settings ask for, or
-//! the read was in the way of what the standby replays.
+//! So does a read that a standby refuses before the client has been sent anything of its reply
+//! ([`crate::standbys::refusals`]).
 
 use std::time::Duration;
 
@@ -22,10 +21,8 @@ use crate::relay::message::Message;
 use crate::relay::pipe::Pipeline;
 use crate::relay::reader::Halt;
 use crate::standbys::position::{OF_STANDBY, Position};
+use crate::standbys::refusals::{is_of_standby, is_stop};
 use crate::state::client::ClientSession;
-
-/// SQLSTATE of a statement that was cancelled, be it by its client or by a timeout.
-const CANCELLED: &[u8] = b"57014";
 
 /// Time for which a statement runs on the primary that a standby has refused.
 const REST: Duration = Duration::from_secs(1);
@@ -76,12 +73,10 @@ pub(crate) fn replayed_row(
 /// read run elsewhere. If so, the client does not get the error.
 #[cold]
 pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<bool, Halt> {
-    let front = link.pipe.server.session.outstanding.front().map(|entry| entry.action);
     // Without the answer nothing is proven of what comes behind it.
-    let asked = front == Some(ReplyAction::Skip(Purpose::Replayed));
-    let cancelled = fields.sqlstate() == CANCELLED;
-    let may = || !cancelled && link.client.may_go_elsewhere(link.pipe.server);
-    if !(asked || may() || !cancelled && take_back(link)) {
+    let asked = is_asked(&link.pipe);
+    let may = || !is_stop(fields) && link.client.may_go_elsewhere(link.pipe.server);
+    if !(asked || may() || is_of_standby(fields) && take_back(link)) {
         return Ok(false);
     }
     let Link { pipe, client } = link;
@@ -108,12 +103,36 @@ pub(crate) fn refuses_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Result<b
     Ok(true)
 }
 
+/// Whether a FATAL error of a standby, which is in another pool than the client, is to have the
+/// client's read run elsewhere, and by what. If so, the client does not get the error.
+#[cold]
+pub(crate) fn ends_read(link: &mut Link<'_>, fields: &Fields<'_>) -> Option<Halt> {
+    let stays = is_stop(fields) && !is_asked(&link.pipe);
+    let may = !stays && link.client.may_go_elsewhere(link.pipe.server);
+    if !(may || is_of_standby(fields) && take_back(link)) {
+        return None;
+    }
+    let Link { pipe, client } = link;
+    rest(&mut client.session, pipe.now);
+    if may {
+        return Some(Halt::Lost);
+    }
+    pipe.server.close_later();
+    Some(leaves(pipe))
+}
+
+/// Whether a standby is to say next how much it has replayed.
+fn is_asked(pipe: &Pipeline<'_>) -> bool {
+    let front = pipe.server.session.outstanding.front().map(|entry| entry.action);
+    front == Some(ReplyAction::Skip(Purpose::Replayed))
+}
+
 /// Takes back what is queued to a client of a standby's reply to its read, if none of that has been
 /// sent: so the read can run elsewhere. PostgreSQL sends what comes in front of an error together
-/// with the error, if that is short. True if the client has got nothing. The reply to a Parse
-/// stays, if the Parse is not sent again.
+/// with the error, if that is short, and it often arrives in one piece. True if the client has got
+/// nothing. The reply to a Parse stays, if the Parse is not sent again.
 #[cold]
-pub(crate) fn take_back(link: &mut Link<'_>) -> bool {
+fn take_back(link: &mut Link<'_>) -> bool {
     let Link { pipe, client } = link;
     let Some(from) = client.session.results.unsent() else { return false };
     if !client.may_ask_again(pipe.server) {
@@ -188,6 +207,5 @@ fn leaves(pipe: &mut Pipeline<'_>) -> Halt {
     let now = pipe.now;
     pipe.server.session.replayed.was_late(now);
     pipe.server.session.front.end();
-    pipe.pool().counters.protocol.standby_reads_returned += 1;
     Halt::Elsewhere
 }

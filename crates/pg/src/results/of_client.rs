@@ -279,6 +279,11 @@ impl ClientResults {
         true
     }
 
+    /// Whether a standby gives the reply to its request.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.awaited.as_deref(), Some(Awaited::Away { .. }))
+    }
+
     /// Notes that no standby gives the reply any more.
     pub(crate) fn come_back(&mut self) {
         self.awaited.take_if(|awaited| matches!(**awaited, Awaited::Away { .. }));

@@ -4,6 +4,7 @@ pub(crate) mod bug;
 pub(crate) mod position;
 pub(crate) mod defaults;
 mod patience;
+pub(crate) mod refusals;
 pub(crate) mod replayed;
 pub(crate) mod progress;
 pub(crate) mod away;

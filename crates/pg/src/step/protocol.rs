@@ -18,6 +18,7 @@ use refrain_pool::{Background, Linked, Protocol, Sides, Step as PoolStep, Supply
 
 use crate::engine::{Asking, ClientLogin, Step};
 use crate::ground::reports::{logged_sqlstate, report};
+use crate::ground::stats::StatementCounters;
 use crate::login::server::{LoginToServer, tell_failure};
 use crate::pipeline::job::Job;
 use crate::pipeline::outstanding::{Copying, Quiescent, Seq};
@@ -337,6 +338,10 @@ impl Protocol for Pg {
         session.results.come_back();
         // The numbers of requests count for one server.
         session.statements.settle(Seq::MAX);
+    }
+
+    fn turn_given_up(counters: &mut StatementCounters, client: &ClientSession) {
+        counters.standby_reads_returned += u64::from(client.results.is_away());
     }
 
     #[inline]

@@ -195,13 +195,8 @@ impl Step<'_, '_> {
         self.step.close_server(server);
     }
 
-    /// Ends both sessions after a FATAL error of the server, which the client has got. If the
-    /// client has got nothing at all, its request runs on another server.
+    /// Ends both sessions after a FATAL error of the server, which the client has got.
     pub(crate) fn server_told_client(&mut self, client: Conn, server: Conn) {
-        let link = self.linked(client, server);
-        if link.client.may_go_elsewhere(link.pipe.server) {
-            return self.server_broken(server, DisconnectReason::ServerGone);
-        }
         self.step.part(client, server);
         self.step.log().note_client(
             client,

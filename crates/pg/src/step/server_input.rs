@@ -85,6 +85,7 @@ impl Step<'_, '_> {
             Halt::Ready if at_work => self.job_ends(conn),
             Halt::Ready => self.step.make_fit(conn),
             Halt::Fatal
+            | Halt::Lost
             | Halt::Refused
             | Halt::Unused
             | Halt::Failed

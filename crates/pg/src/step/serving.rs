@@ -231,6 +231,7 @@ impl Step<'_, '_> {
             Halt::Ready if goes_on => {}
             Halt::Ready => self.after_ready(client, server),
             Halt::Fatal => self.server_told_client(client, server),
+            Halt::Lost => self.server_broken(server, DisconnectReason::ServerGone),
             Halt::Refused => self.refuse_login(client, server),
             Halt::Unused => self.leave_unused(client, server),
             Halt::Failed => self.fail_unused(client, server),

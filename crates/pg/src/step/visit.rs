@@ -183,8 +183,10 @@ fn send(
     let is_sent = used == input.len() && stop == Stop::More && owes;
     let statement = read.statement.id;
     link.client.session.begin_read(read);
-    link.client.session.results.go_away();
-    link.pipe.pool().counters.protocol.standby_reads += u64::from(is_sent);
+    if is_sent {
+        link.client.session.results.go_away();
+        link.pipe.pool().counters.protocol.standby_reads += 1;
+    }
     step.step.sharing().await_turn(conn, input);
     let link = step.linked(conn, server);
     if has && !syncs {

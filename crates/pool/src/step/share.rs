@@ -245,8 +245,12 @@ impl<P: Protocol> Sharing<'_, P> {
         let Some(s) = self.connections.server(server) else { return };
         s.state = ServerState::Resetting;
         s.since = self.now;
+        let counters = &mut self.core_state.pool(s.pool).counters;
+        counters.pool.requests_resent += 1;
+        if let Some(c) = self.connections.client(client) {
+            P::turn_given_up(&mut counters.protocol, &c.session);
+        }
         self.send_again(client);
-        self.count_parted(server, |counters| counters.requests_resent += 1);
     }
 
     /// Has a client send its request again. The request is not shared a second time.

@@ -107,18 +107,111 @@ fn a_reply_that_was_not_sent_is_taken_back_with_its_error() {
         let begun = begins(&trip);
         trip.standby.answers([begun, vec![error]].concat());
         trip.runs_on_the_primary();
+        assert_eq!(trip.counts(), (2, 1));
+        // The statement runs on the primary for a while.
+        trip.scene.asks_server(&trip.scene.alice, "3", "three");
     }
 }
 
 #[test]
-fn a_notice_is_not_taken_back() {
-    let trip = Trip::begun(Way::Named);
-    trip.scene.alice.sends(Way::Named.request("2"));
-    trip.standby.forgets();
-    let reply = [bind_complete(), notice("so"), error("40001", "conflict"), ready()];
-    trip.standby.answers(reply.clone());
-    trip.scene.alice.gets(reply);
+fn an_error_of_the_read_itself_is_the_client_s() {
+    let errors = [("22012", "division by zero"), ("53400", "temporary file size exceeds it")];
+    for (way, (code, words)) in WAYS.into_iter().flat_map(|way| errors.map(|it| (way, it))) {
+        let trip = Trip::begun(way);
+        let reply = [begins(&trip), vec![error(code, words), ready()]].concat();
+        trip.standby.answers(reply.clone());
+        gets_behind_parse(&trip, reply);
+        assert_eq!(trip.counts(), (2, 0));
+    }
+}
+
+#[test]
+fn a_session_that_is_ended_with_its_read_is_not_for_the_primary() {
+    let errors = [("25P04", "transaction timeout"), ("57P01", "administrator command")];
+    for (way, (code, words)) in WAYS.into_iter().flat_map(|way| errors.map(|it| (way, it))) {
+        let trip = Trip::begun(way);
+        let reply = [begins(&trip), vec![fatal(code, words)]].concat();
+        trip.standby.answers(reply.clone());
+        gets_behind_parse(&trip, reply);
+        assert!(trip.scene.alice.is_closed());
+        assert_eq!(trip.counts(), (2, 0));
+    }
+}
+
+#[test]
+fn a_timeout_in_front_of_the_reply_is_the_client_s() {
+    for way in WAYS {
+        let trip = Trip::begun(way);
+        trip.scene.alice.sends(way.request("2"));
+        let answered = trip.standby.forgets() != way.sent("2");
+        trip.standby.answers([fatal("25P04", "transaction timeout")]);
+        let parsed = answered.then(parse_complete);
+        trip.scene.alice.gets(parsed.into_iter().chain([fatal("25P04", "transaction timeout")]));
+        assert!(trip.scene.alice.is_closed());
+        trip.scene.server.gets_nothing();
+    }
+}
+
+#[test]
+fn a_read_whose_session_ends_in_front_of_the_reply_runs_on_the_primary() {
+    for way in WAYS {
+        let trip = Trip::begun(way);
+        trip.scene.alice.sends(way.request("2"));
+        trip.standby.forgets();
+        trip.standby.answers([fatal("57P01", "administrator command")]);
+        trip.runs_on_the_primary();
+        assert_eq!(trip.counts(), (2, 1));
+        trip.scene.asks_server(&trip.scene.alice, "3", "three");
+    }
+}
+
+/// Alice gets a reply of the standby, in front of which Refrain may have answered her Parse, and
+/// the primary hears of nothing.
+#[track_caller]
+fn gets_behind_parse(trip: &Trip, reply: Vec<Line>) {
+    let way = trip.scene.way;
+    let answered = way == Way::Unnamed && reply.first() != Some(&parse_complete());
+    trip.scene.alice.gets(answered.then(parse_complete).into_iter().chain(reply));
     trip.scene.server.gets_nothing();
+}
+
+#[test]
+fn what_came_on_its_own_is_not_taken_back() {
+    let alone = [notice("so"), parameter("is_superuser", "off")];
+    for (way, alone) in WAYS.into_iter().flat_map(|way| alone.clone().map(|it| (way, it))) {
+        let trip = Trip::begun(way);
+        let ending = [alone, error("40001", "conflict with recovery"), ready()];
+        let reply = [begins(&trip), ending.to_vec()].concat();
+        trip.standby.answers(reply.clone());
+        gets_behind_parse(&trip, reply);
+    }
+}
+
+#[test]
+fn a_row_of_which_a_piece_was_sent_is_not_taken_back() {
+    for way in WAYS {
+        let trip = Trip::begun(way);
+        let reply = [begins(&trip), vec![error("40001", "conflict"), ready()]].concat();
+        let bytes: Vec<u8> = reply.iter().flat_map(|line| line.bytes.clone()).collect();
+        let ending: usize = reply[reply.len() - 2..].iter().map(|line| line.bytes.len()).sum();
+        let (piece, rest) = bytes.split_at(bytes.len() - ending - 2);
+        trip.standby.sends_bytes(piece);
+        trip.standby.sends_bytes(rest);
+        gets_behind_parse(&trip, reply);
+    }
+}
+
+#[test]
+fn a_read_with_a_limit_of_rows_has_it_on_the_primary() {
+    let trip = Trip::begun(Way::Named);
+    let request = |name| [bind_value("", name, "2"), execute_rows("", 1), sync()];
+    trip.scene.alice.sends(request("s"));
+    trip.standby.gets(request("~1"));
+    trip.standby.answers([bind_complete(), row(&["1"]), error("40001", "conflict"), ready()]);
+    trip.scene.server.gets(request("~1"));
+    let reply = [bind_complete(), row(&["1"]), suspended(), ready()];
+    trip.scene.server.answers(reply.clone());
+    trip.scene.alice.gets(reply);
 }
 
 #[test]

@@ -259,6 +259,7 @@ fn a_read_of_a_standby_that_goes_runs_on_the_primary() {
         trip.standby.forgets();
         trip.standby.breaks();
         trip.runs_on_the_primary();
+        assert_eq!(trip.counts(), (2, 1));
     }
 }
 
