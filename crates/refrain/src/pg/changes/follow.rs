@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use refrain_config::Host;
@@ -88,8 +89,13 @@ impl Follow {
         let until = self.clock.now().after(pause);
         while !self.stop.load(Relaxed) {
             let now = self.clock.now();
-            if now >= until || self.kernel.turn(Some(between(now, until)), &mut |_| ()).is_err() {
+            if now >= until {
                 return;
+            }
+            let wait = between(now, until);
+            if self.kernel.turn(Some(wait), &mut |_| ()).is_err() {
+                // The kernel does not wait: without a sleep, an error that stays would take a core.
+                thread::sleep(wait.min(PAUSES[0]));
             }
         }
     }
