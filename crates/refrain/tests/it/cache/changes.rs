@@ -244,7 +244,7 @@ fn a_commit_that_others_do_not_see_yet_stays_in_doubt(version: Version) {
         // The view follows the stream within a second.
         shown() > before
     });
-    // Nobody sees it yet, so what is read now is as old as the reply from before.
+    // No session sees it yet: a read is as old as the reply from before.
     for _ in 0..20 {
         assert_eq!(reader.value(text), "1");
     }
