@@ -151,7 +151,7 @@ table! {
     /// `commits`.
     ///
     /// It is the greatest age of a proof: a reply is given only if Refrain has heard of all commits
-    /// that were acknowledged this long ago. As a rule it hears of a commit within a millisecond.
+    /// that were acknowledged this long ago.
     max_staleness: Duration = "1s" ["10ms" to "1h"],
         Reload, takes ["100ms", "1min"], not ["1ms", "never", "5"];
 

@@ -1,4 +1,4 @@
-//! What rules of the cache promise, and what their databases need for it.
+//! Checks that the databases of rules of the cache have what the rules promise by.
 
 use crate::cache::{CacheRule, Consistency};
 use crate::database::{Backend, Changes, Database};

@@ -22,7 +22,7 @@ use crate::mail::Mail;
 use crate::mysql_console::MyHelpers;
 use crate::opened::{Opened, Opening};
 use crate::pg::sqlite::Files;
-use crate::pg::{Helpers, Peers, PgState, Streams, parser};
+use crate::pg::{Helpers, Peers, PgState, follow_changes, parser};
 use crate::pid_file::PidFile;
 use crate::place::{Estate, Place};
 use crate::source::{Source, trusts_strangers};
@@ -145,7 +145,7 @@ pub(crate) fn start_with(
     let addresses = state.addresses.clone();
     let offering =
         Offering { state: Arc::clone(&state), commands: commands.clone(), elders, cancel };
-    Streams::start(&state, &shared_of_pg);
+    follow_changes(&state, &shared_of_pg)?;
     watchdog::start(Arc::clone(&state))?;
     let pid_file = place.take(offering)?;
     state.supervising.ready(&state.status());

@@ -126,8 +126,10 @@ impl State {
 
     /// Gives the options to `take`, now and whenever they change.
     pub(crate) fn on_options(&self, take: impl Fn(&Options) + Send + Sync + 'static) {
+        // A reload waits for the lock, so that `take` gets its options or gets them later.
+        let mut followers = self.followers();
         take(&self.options());
-        self.followers().push(Box::new(take));
+        followers.push(Box::new(take));
     }
 
     fn followers(&self) -> MutexGuard<'_, Vec<OnOptions>> {

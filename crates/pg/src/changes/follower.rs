@@ -22,7 +22,6 @@ use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
 use crate::changes::snapshot::XidSnapshot;
 use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream};
 use crate::changes::transactions::Touched;
-use crate::changes::waits::Waits;
 use crate::results::changes::ChangesView;
 use crate::results::places::{Place, topic_of};
 use crate::results::store::ResultStore;
@@ -33,8 +32,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Time between two status updates while the stream has to come to a position.
 const PING_EVERY: Duration = Duration::from_micros(300);
-/// Time after which a server that says nothing is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A stream that is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -131,9 +128,9 @@ impl Follower {
 
     /// Notes that the stream has begun.
     pub fn streams(&mut self, now: Now) {
-        let Some(stream) = &mut self.stream else { return };
-        stream.phase = Phase::Waiting(Waits::new(stream.snapshots + 1));
-        (stream.heard, stream.look_due, stream.snapshot_due) = (now, now, now);
+        if let Some(stream) = &mut self.stream {
+            stream.streams(now);
+        }
     }
 
     /// Takes in a CopyData message of the walsender, or the beginning of a long one.
@@ -274,12 +271,11 @@ impl Follower {
                 stream.proof_due = now.after(*proof_every);
                 (StreamQuestion::Flushed, questions::FLUSHED.to_owned())
             }
-            _ if streaming
-                && stream.wants_snapshot()
+            _ if stream.wants_snapshot()
                 && stream.snapshot_due <= now
                 && may(StreamQuestion::Snapshot) =>
             {
-                stream.snapshots += 1;
+                stream.asks_snapshot(now);
                 (StreamQuestion::Snapshot, questions::SNAPSHOT.to_owned())
             }
             _ if streaming && stream.look_is_due(now) && may(StreamQuestion::Look) => {
@@ -440,14 +436,7 @@ impl Follower {
     /// # Errors
     /// If it has.
     pub fn check(&self, now: Now) -> Result<(), String> {
-        let Some(stream) = &self.stream else { return Ok(()) };
-        if stream.asked.iter().any(|(_, since)| since.after(PATIENCE) <= now) {
-            return Err("the server does not answer".to_owned());
-        }
-        if stream.is_streaming() && stream.heard.after(PATIENCE) <= now {
-            return Err("the walsender is silent".to_owned());
-        }
-        Ok(())
+        self.stream.as_ref().map_or(Ok(()), |stream| stream.check(now))
     }
 
     /// Returns the time at which something is due, if nothing comes before.

@@ -20,6 +20,10 @@ const SCHEMAS: &str =
 const WITH_SCHEMAS: u32 = 150_000;
 /// The first version of PostgreSQL whose streams have transactions before they are over.
 const VERSION_MIN: u32 = 140_000;
+/// The first minor release of each version whose streams have all changes of a table that is
+/// published beside an open transaction. Earlier ones decode the transaction by the publications
+/// of before (PostgreSQL's commit 4909b38af0, May 2025).
+const MINORS_MIN: [u32; 4] = [140_018, 150_013, 160_009, 170_005];
 
 /// The kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +85,7 @@ pub(super) fn checked(rows: &[RowBody]) -> Result<Checked, String> {
     let (Ok(database), Ok(version)) = (database.parse(), version.parse::<u32>()) else {
         return Err("the server does not say which database it is".to_owned());
     };
-    if version < VERSION_MIN {
-        return Err("PostgreSQL 14 or later is needed".to_owned());
-    }
+    check_version(version)?;
     if *level != "logical" {
         return Err(format!("wal_level is {level}: set it to logical, and restart the server"));
     }
@@ -92,6 +94,23 @@ pub(super) fn checked(rows: &[RowBody]) -> Result<Checked, String> {
     }
     let identity = DatabaseIdentity { cluster: origin.cluster, database };
     Ok(Checked { origin, identity, version })
+}
+
+/// Checks the version of a server.
+fn check_version(version: u32) -> Result<(), String> {
+    if version < VERSION_MIN {
+        return Err("PostgreSQL 14 or later is needed".to_owned());
+    }
+    let parts = |version: u32| (version / 10_000, version % 10_000);
+    let (major, minor) = parts(version);
+    let needed = MINORS_MIN.into_iter().map(parts).find(|(of, _)| *of == major);
+    match needed.filter(|(_, least)| minor < *least) {
+        Some((_, least)) => Err(format!(
+            "PostgreSQL {major}.{minor} loses changes of a table that is published beside an open \
+             transaction: install {major}.{least} or later"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns the text that asks for the server process that has a slot.
@@ -199,7 +218,7 @@ fn one(rows: &[RowBody]) -> Option<&str> {
     columns(row).next().flatten().and_then(|it| std::str::from_utf8(it).ok())
 }
 
-/// Returns the columns of a row. What is not UTF-8 is empty: names are compared with those of the
+/// Returns the columns of a row. A value that is not UTF-8 is empty: names are compared with those of the
 /// stream, which are in the same encoding.
 fn texts(row: &[u8]) -> Vec<Option<&str>> {
     columns(row).map(|it| it.map(|it| std::str::from_utf8(it).unwrap_or_default())).collect()
@@ -253,6 +272,25 @@ pub(super) mod tests {
         let missing = checked(&[row(&[&good[..], &["sales"]].concat())]).unwrap_err();
         assert_eq!(missing, "publication \"sales\" does not exist");
         assert!(checked(&[]).is_err());
+    }
+
+    #[test]
+    fn minor_releases_that_lose_changes_are_refused() {
+        let whole = [140_018, 150_013, 150_018, 160_009, 170_005, 180_000, 190_000];
+        for version in whole {
+            assert_eq!(check_version(version), Ok(()));
+        }
+        for (version, install) in [
+            (140_000, "14.18"),
+            (140_017, "14.18"),
+            (150_012, "15.13"),
+            (160_008, "16.9"),
+            (170_004, "17.5"),
+        ] {
+            let why = check_version(version).unwrap_err();
+            assert!(why.ends_with(&format!("install {install} or later")), "{why}");
+        }
+        assert!(check_version(130_099).unwrap_err().contains("PostgreSQL 14"));
     }
 
     #[test]

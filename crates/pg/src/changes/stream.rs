@@ -16,6 +16,12 @@ use crate::changes::waits::Waits;
 pub(super) const SNAPSHOT_PAUSES: [Duration; 2] =
     [Duration::from_millis(1), Duration::from_millis(50)];
 
+/// Time between two snapshots while the walsender does a command, which may take hours: they show
+/// whether the server still answers.
+const ALIVE_EVERY: Duration = Duration::from_secs(3);
+/// Time after which a server that says nothing is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How far a stream is.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -76,7 +82,7 @@ impl Stream {
             snapshots: 0,
             looks: 0,
             looked_at: Default::default(),
-            snapshot_due: now,
+            snapshot_due: now.after(ALIVE_EVERY),
             snapshot_pause: SNAPSHOT_PAUSES[0],
             look_due: now,
             proof_due: now,
@@ -95,18 +101,75 @@ impl Stream {
         self.asked.iter().any(|(asked, _)| *asked == question)
     }
 
-    /// Whether a snapshot may show something new.
+    /// Whether a snapshot may show something new, or whether the server still answers.
     pub(super) fn wants_snapshot(&self) -> bool {
         let names = self.relations.as_ref().is_some_and(|relations| relations.are_due().1);
         names
-            || matches!(self.phase, Phase::Waiting(_))
+            || matches!(self.phase, Phase::Creating | Phase::Starting | Phase::Waiting(_))
             || self.doubts.len() > 0
             || self.tables.wait()
+    }
+
+    /// Notes that a snapshot is asked for.
+    pub(super) fn asks_snapshot(&mut self, now: Now) {
+        self.snapshots += 1;
+        if !self.is_streaming() {
+            self.snapshot_due = now.after(ALIVE_EVERY);
+        }
+    }
+
+    /// Notes that the walsender streams from now on.
+    pub(super) fn streams(&mut self, now: Now) {
+        self.phase = Phase::Waiting(Waits::new(self.snapshots + 1));
+        (self.heard, self.look_due) = (now, now);
+        (self.snapshot_due, self.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
+    }
+
+    /// Checks that the server has not been silent for too long.
+    pub(super) fn check(&self, now: Now) -> Result<(), String> {
+        if self.asked.iter().any(|(_, since)| since.after(PATIENCE) <= now) {
+            return Err("the server does not answer".to_owned());
+        }
+        if self.is_streaming() && self.heard.after(PATIENCE) <= now {
+            return Err("the walsender is silent".to_owned());
+        }
+        Ok(())
     }
 
     /// Whether the catalog is to be asked.
     pub(super) fn look_is_due(&self, now: Now) -> bool {
         let names = self.relations.as_ref().is_some_and(|relations| relations.are_due().0);
         names || self.look_due <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A walsender may wait for an open transaction for hours. Questions show meanwhile whether the
+    /// server is there.
+    #[test]
+    fn a_server_is_asked_while_its_walsender_does_a_command() {
+        for phase in [Phase::Creating, Phase::Starting] {
+            let start = Now(1_000_000);
+            let mut stream = Stream { phase, ..Stream::new(start, 7) };
+            let mut now = stream.snapshot_due;
+            for _ in 0..100 {
+                assert!(stream.wants_snapshot() && stream.snapshot_due <= now);
+                stream.asks_snapshot(now);
+                stream.asked.push((StreamQuestion::Snapshot, now));
+                assert!(stream.snapshot_due > now, "it is not asked without a pause");
+                assert_eq!(stream.check(now), Ok(()));
+                stream.asked.clear();
+                now = stream.snapshot_due;
+                assert!(now < start.after(PATIENCE * 100));
+            }
+            stream.asks_snapshot(now);
+            stream.asked.push((StreamQuestion::Snapshot, now));
+            assert!(stream.check(now.after(PATIENCE)).is_err());
+            stream.streams(now);
+            assert_eq!(stream.snapshot_due, now);
+        }
     }
 }

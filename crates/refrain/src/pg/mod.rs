@@ -12,6 +12,6 @@ mod changes;
 mod served;
 pub(crate) mod sum;
 
-pub(crate) use changes::Streams;
+pub(crate) use changes::start as follow_changes;
 pub(crate) use peers::Peers;
 pub(crate) use served::{Helpers, PgState};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use refrain_config::Host;
@@ -24,6 +25,13 @@ const STREAM: Token = Token(0);
 const QUESTIONS: Token = Token(1);
 /// A walsender whose client is gone has to notice it, so that its slot does not stay.
 const OF_STREAM: &[(&str, &str)] = &[("replication", "database"), ("wal_sender_timeout", "5s")];
+/// Makes a server look every second whether its client is there while a command runs, which a
+/// walsender does not do on its own: one that makes a slot waits for all open transactions, and its
+/// slot would stay for as long. The second statement arms the timer by which the server looks.
+/// Systems other than Linux may refuse the setting.
+const LOOK_FOR_CLIENT: &str = "SELECT pg_catalog.set_config(s.name, '1s', false) \
+     FROM pg_catalog.pg_settings s WHERE s.name = 'client_connection_check_interval' \
+     AND pg_catalog.version() LIKE '%linux%'; SELECT 1";
 /// Time for the logins.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest and longest time between two attempts.
@@ -51,6 +59,8 @@ struct StreamAttempt {
     is_ready: [bool; 2],
     /// When the logins have to be over.
     until: Now,
+    /// The queries in front of a command of the walsender that have no answer yet.
+    in_front: u32,
     /// The questions that are under way, and the rows that have come of the first.
     owed: VecDeque<StreamQuestion>,
     rows: Vec<RowBody>,
@@ -88,8 +98,13 @@ impl Follow {
         let until = self.clock.now().after(pause);
         while !self.stop.load(Relaxed) {
             let now = self.clock.now();
-            if now >= until || self.kernel.turn(Some(between(now, until)), &mut |_| ()).is_err() {
+            if now >= until {
                 return;
+            }
+            let wait = between(now, until);
+            if self.kernel.turn(Some(wait), &mut |_| ()).is_err() {
+                // The kernel does not wait: without a sleep, an error that stays would take a core.
+                thread::sleep(wait.min(PAUSES[0]));
             }
         }
     }
@@ -124,6 +139,7 @@ impl Follow {
             questions,
             is_ready: [false; 2],
             until: self.clock.now().after(LOGIN_TIMEOUT),
+            in_front: 0,
             owed: VecDeque::new(),
             rows: Vec::new(),
         })
@@ -158,6 +174,8 @@ impl Follow {
             attempt.owed.push_back(question);
         }
         if let Some(command) = self.follower.command() {
+            write::query(&mut attempt.stream.out, LOOK_FOR_CLIENT.as_bytes());
+            attempt.in_front += 1;
             write::query(&mut attempt.stream.out, command.as_bytes());
         }
         self.follower.status(self.clock.now(), &mut attempt.stream.out);
@@ -170,10 +188,14 @@ impl Follow {
         told: KernelTold,
     ) -> Result<(), String> {
         let (follower, clock) = (&mut self.follower, self.clock);
-        let StreamAttempt { stream, questions, is_ready, owed, rows, .. } = attempt;
+        let StreamAttempt { stream, questions, is_ready, in_front, owed, rows, .. } = attempt;
         if token == STREAM {
             let ready = &mut is_ready[0];
             stream.hear(&mut self.kernel, told, &mut |said| match said {
+                ServerSaid::Ready if *in_front > 0 => {
+                    *in_front -= 1;
+                    Ok(())
+                }
                 ServerSaid::Ready if *ready => follower.commanded(),
                 ServerSaid::Ready => {
                     *ready = true;

@@ -10,4 +10,4 @@ mod connection;
 mod follow;
 mod streams;
 
-pub(crate) use streams::Streams;
+pub(crate) use streams::start;

@@ -21,7 +21,7 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 const APPLICATION: &str = "refrain changes";
 
 /// A user who logs in, where, and by which password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) user: String,
     pub(super) database: String,

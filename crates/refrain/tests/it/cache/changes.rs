@@ -20,6 +20,7 @@ with_both_versions! {
     tables_that_the_stream_lacks_are_read_at_the_server,
     a_stream_that_is_lost_gives_nothing_and_comes_back,
     nothing_is_left_of_a_refrain_that_is_killed,
+    no_slot_is_left_of_a_stream_that_ends_while_it_is_made,
 }
 
 const DATABASE: &str = "shop";
@@ -27,10 +28,20 @@ const RULE: &str = "[[cache.rules]]\nttl = \"10min\"\nconsistency = \"commits\"\
                     max_staleness = \"100ms\"\n";
 const STALENESS: Duration = Duration::from_millis(100);
 
+/// Counts the slots at a server.
+const SLOTS: &str = "select count(*) from pg_replication_slots";
+
 /// A database whose changes are followed, and the program over it.
 struct World {
     proxy: Proxy,
     cluster: Cluster,
+}
+
+/// Configures the program over a server, whose changes it follows.
+fn config(cluster: &Cluster, rule: &str) -> Config {
+    let config = Config::over(cluster).only(DATABASE).pool("pool_size", "8");
+    let config = config.general("workers", "2").server("changes", "\"replication\"");
+    config.server("changes_user", "\"follower\"").more(rule)
 }
 
 impl World {
@@ -42,10 +53,7 @@ impl World {
         direct.run(setup);
         direct.run("create publication refrain for all tables");
         direct.run("create role follower login replication");
-        let config = Config::over(&cluster).only(DATABASE).pool("pool_size", "8");
-        let config = config.general("workers", "2").server("changes", "\"replication\"");
-        let config = config.server("changes_user", "\"follower\"").more(rule);
-        Self { proxy: config.start(), cluster }
+        Self { proxy: config(&cluster, rule).start(), cluster }
     }
 
     /// Opens a session that does not pass through the program.
@@ -236,7 +244,7 @@ fn a_commit_that_others_do_not_see_yet_stays_in_doubt(version: Version) {
         // The view follows the stream within a second.
         shown() > before
     });
-    // Nobody sees it yet, so what is read now is as old as the reply from before.
+    // No session sees it yet: a read is as old as the reply from before.
     for _ in 0..20 {
         assert_eq!(reader.value(text), "1");
     }
@@ -349,4 +357,37 @@ fn nothing_is_left_of_a_refrain_that_is_killed(version: Version) {
     eventually("the slot is gone", || {
         direct.value("select count(*) from pg_replication_slots") == "0"
     });
+}
+
+/// A walsender that makes a slot waits for all transactions that are open, and does not look at its
+/// client on its own.
+fn no_slot_is_left_of_a_stream_that_ends_while_it_is_made(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 0);
+                 create publication other for table t";
+    let World { proxy, cluster } = World::start(version, setup, RULE);
+    let open = || Session::open(addr(&cluster), DATABASE);
+    let mut direct = open();
+    eventually("the stream is live", || proxy.show("cache changes")[0]["state"] == "live");
+    let mut writer = open();
+    writer.run("begin; update t set b = 1");
+    // Each of these streams waits for the writer.
+    let making = "select string_agg(slot_name, ' ') from pg_replication_slots
+                  where confirmed_flush_lsn is null";
+    let mut seen = Vec::new();
+    for publication in ["other", "refrain"] {
+        let publications = format!("[{publication:?}]");
+        proxy.reload(&config(&cluster, RULE).server("publications", &publications));
+        eventually("one slot is being made, and no other is there", || {
+            let slots = direct.value(making);
+            let is_new = !slots.is_empty() && !seen.contains(&slots);
+            let is_alone = direct.value(SLOTS) == "1";
+            if is_new && is_alone {
+                seen.push(slots);
+            }
+            is_new && is_alone
+        });
+    }
+    proxy.signal("KILL");
+    eventually("the slot is gone", || direct.value(SLOTS) == "0");
+    writer.run("commit");
 }
