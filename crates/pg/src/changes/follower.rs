@@ -16,7 +16,6 @@ use refrain_cache::{Bug, Topic};
 use refrain_pg_wire::replication::{Change, Streamed, status_update};
 use refrain_pool::Now;
 
-use crate::changes::doubts::DOUBTS_MAX;
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
 use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
 use crate::changes::snapshot::XidSnapshot;
@@ -215,7 +214,7 @@ impl Follower {
         let mut anything = touched.anything;
         for oid in &touched.changed {
             match relations.as_ref().and_then(|relations| relations.topics(*oid)) {
-                Some(own) => topics.push(own),
+                Some(own) => topics.extend_from_slice(&own),
                 None => anything = true,
             }
         }
@@ -224,16 +223,16 @@ impl Follower {
         }
         if !touched.is_nothing() {
             let reach = self.place.reach();
-            topics.push(Arc::from(&*reach.every_write));
-            topics.extend(anything.then(|| Arc::from(&*reach.writes)));
+            topics.extend_from_slice(&reach.every_write);
+            topics.extend(reach.writes.iter().filter(|_| anything).cloned());
             if self.store.cache.has(Bug::EarlyEndOfDoubt) {
-                topics.iter().flat_map(|topics: &Arc<[Topic]>| topics.iter()).for_each(Topic::void);
+                topics.iter().for_each(Topic::void);
             } else {
                 stream.doubts.begin(xid, topics);
             }
             self.counts.commits += 1;
             (stream.snapshot_due, stream.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
-            if stream.doubts.len() > DOUBTS_MAX {
+            if stream.doubts.are_too_many() {
                 return Err("too many commits are in doubt".to_owned());
             }
         }
