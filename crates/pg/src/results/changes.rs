@@ -213,17 +213,21 @@ impl DatabaseChanges {
         self.known().tables.keys().copied().collect()
     }
 
-    /// Takes in which tables are covered now and were not before, or the other way round. Tables
-    /// that are gone are forgotten.
+    /// Takes in what is true of tables and was not before. Tables that are gone are forgotten.
     pub(crate) fn learn(&self, found: BTreeMap<u32, Result<(), Uncovered>>) {
         let mut known = self.known();
+        let mut differ = false;
         for (oid, covered) in found {
-            match covered {
-                Err(Uncovered::Missing) => drop(known.tables.remove(&oid)),
-                covered => drop(known.tables.insert(oid, covered)),
-            }
+            let before = match covered {
+                Err(Uncovered::Missing) => known.tables.remove(&oid),
+                covered => known.tables.insert(oid, covered),
+            };
+            // A table that is not covered may be so for whatever reason: plans stay as they are.
+            // One that is gone, and asked about all the same, would have all of them made anew at
+            // each look.
+            differ |= covered.is_ok() != before.is_some_and(|before| before.is_ok());
         }
-        self.version.fetch_add(1, SeqCst);
+        self.version.fetch_add(u64::from(differ), SeqCst);
     }
 
     /// Notes that the stream of a server is live.
@@ -291,8 +295,14 @@ mod tests {
         changes.learn(found.into());
         assert_eq!(of(&[7]), Coverage { version: 1, uncovered: None });
         assert_eq!(of(&[7, 8]).uncovered, Some(Uncovered::Filtered));
+        assert_eq!(of(&[9]).uncovered, Some(Uncovered::Unknown));
+        changes.learn([(9, Err(Uncovered::Missing)), (8, Err(Uncovered::Late))].into());
+        assert_eq!(changes.version(), 1, "none is covered that was not, or the other way round");
+        assert_eq!(changes.tables(), [7, 8]);
+        changes.learn([(8, Ok(()))].into());
+        assert_eq!(of(&[7, 8]), Coverage { version: 2, uncovered: None });
         changes.lose();
-        assert_eq!(of(&[7]), Coverage { version: 2, uncovered: Some(Uncovered::Unknown) });
+        assert_eq!(of(&[7]), Coverage { version: 3, uncovered: Some(Uncovered::Unknown) });
     }
 
     #[test]
