@@ -19,11 +19,11 @@ use refrain_pool::Now;
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
 use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
 use crate::changes::snapshot::XidSnapshot;
-use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream};
+use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream, Subscription};
 use crate::changes::transactions::Touched;
 use crate::changes::waits::Waits;
 use crate::results::changes::ChangesView;
-use crate::results::places::{Place, topic_of};
+use crate::results::places::{Place, table_topic};
 use crate::results::store::ResultStore;
 
 /// Time between two looks at what is published.
@@ -34,19 +34,6 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 const PING_EVERY: Duration = Duration::from_micros(300);
 /// Time after which a server that says nothing is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A stream that is to be followed, and how.
-#[derive(Clone, Debug)]
-pub struct Subscription {
-    /// The database, as clients name it.
-    pub database: String,
-    /// The publications.
-    pub publications: Vec<String>,
-    /// The name of the slot, which no other stream has.
-    pub slot: String,
-    /// Time between two proofs while replies are asked for.
-    pub proof_every: Duration,
-}
 
 /// The state machine of one database's stream.
 #[derive(Debug)]
@@ -209,17 +196,19 @@ impl Follower {
     /// Takes in the commit of a transaction: what it has changed is in doubt from now on.
     fn commit(&mut self, now: Now, xid: u32, touched: &Touched, end: u64) -> Result<(), String> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let relations = stream.relations.as_mut();
+        let mut relations = stream.relations.as_mut();
+        // First: what it has named it may have moved below others, which no look has shown.
+        if let Some(relations) = &mut relations {
+            relations.named_by(&touched.named, xid);
+        }
         let mut topics = Vec::new();
         let mut anything = touched.anything;
         for oid in &touched.changed {
+            topics.extend_from_slice(stream.tables.touched(*oid));
             match relations.as_ref().and_then(|relations| relations.topics(*oid)) {
                 Some(own) => topics.extend_from_slice(&own),
                 None => anything = true,
             }
-        }
-        if let Some(relations) = relations {
-            relations.named_by(&touched.named, xid);
         }
         if !touched.is_nothing() {
             let reach = self.place.reach();
@@ -347,7 +336,10 @@ impl Follower {
                 }
                 let at_once = self.store.cache.has(Bug::CoveredAtOnce);
                 let next = if at_once { None } else { Some(stream.snapshots + 1) };
-                stream.tables.learn(&tables, looked, next);
+                let Some(checked) = stream.checked else { return Ok(()) };
+                stream.tables.learn(&tables, looked, next, |oid| {
+                    table_topic(&self.store.topics, checked.identity, oid)
+                });
                 self.check_identity()?;
                 self.tell_coverage();
                 self.show();
@@ -415,8 +407,7 @@ impl Follower {
             return;
         }
         for oid in news.keys() {
-            let what = format!("table {oid}");
-            topic_of(&self.store.topics, checked.identity, &what).void();
+            table_topic(&self.store.topics, checked.identity, *oid).void();
         }
         self.place.changes.learn(news);
     }

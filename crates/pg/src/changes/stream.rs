@@ -16,6 +16,19 @@ use crate::changes::waits::Waits;
 pub(super) const SNAPSHOT_PAUSES: [Duration; 2] =
     [Duration::from_millis(1), Duration::from_millis(50)];
 
+/// A stream that is to be followed, and how.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// The database, as clients name it.
+    pub database: String,
+    /// The publications.
+    pub publications: Vec<String>,
+    /// The name of the slot, which no other stream has.
+    pub slot: String,
+    /// Time between two proofs while replies are asked for.
+    pub proof_every: Duration,
+}
+
 /// How far a stream is.
 #[derive(Debug)]
 pub(super) enum Phase {
