@@ -425,12 +425,16 @@ impl Follower {
         }
     }
 
-    /// Looks whether the server has been silent for too long.
+    /// Looks whether the stream may go on: the server has not been silent for too long, and the
+    /// pools have met no other.
     ///
     /// # Errors
-    /// If it has.
+    /// If it may not.
     pub fn check(&self, now: Now) -> Result<(), String> {
         let Some(stream) = &self.stream else { return Ok(()) };
+        if self.place.changes.are_elsewhere() {
+            return Err("the pools have logged in to another server than the stream".to_owned());
+        }
         if stream.asked.iter().any(|(_, since)| since.after(PATIENCE) <= now) {
             return Err("the server does not answer".to_owned());
         }

@@ -10,13 +10,14 @@ use refrain_pool::seed::seed;
 use crate::changes::follower::Follower;
 use crate::changes::questions::{RowBody, StreamQuestion, tests::row};
 use crate::changes::stream::Subscription;
-use crate::ground::ids::DatabaseIdentity;
+use crate::ground::ids::{DatabaseIdentity, ServerOrigin};
 use crate::ground::schema::Schema;
 use crate::results::places::{Place, Places, table_topic};
 use crate::results::store::ResultStore;
 use crate::results::topics::DatabaseTopics;
 
 const IDENTITY: DatabaseIdentity = DatabaseIdentity { cluster: 7, database: 5 };
+const ORIGIN: ServerOrigin = ServerOrigin { cluster: 7, started: 1000 };
 /// A table that replies read, one that may be below it, and a partition of that.
 const TOP: u32 = 100;
 const MIDDLE: u32 = 101;
@@ -212,4 +213,16 @@ fn a_transaction_that_names_a_relation_may_have_moved_it() {
     scene.settle();
     scene.commit(false);
     assert!(scene.is_sure());
+}
+
+#[test]
+fn a_stream_ends_when_a_pool_has_met_another_server() {
+    let mut scene = Scene::new(&[]);
+    assert!(scene.place.changes.are_proven(scene.now, 1_000_000));
+    scene.place.changes.meet(ORIGIN);
+    assert_eq!(scene.follower.check(scene.now), Ok(()));
+    scene.place.changes.meet(ServerOrigin { started: 2000, ..ORIGIN });
+    scene.settle();
+    assert!(!scene.place.changes.are_proven(scene.now, u64::MAX));
+    assert!(scene.follower.check(scene.now).unwrap_err().contains("another server"));
 }
