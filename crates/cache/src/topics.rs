@@ -54,6 +54,11 @@ impl Topic {
         (word & DOUBTS == 0).then_some(word)
     }
 
+    /// Returns its number, which no other has.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
     /// Whether it is the same as another.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

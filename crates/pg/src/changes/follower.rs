@@ -16,14 +16,13 @@ use refrain_cache::{Bug, Topic};
 use refrain_pg_wire::replication::{Change, Streamed, status_update};
 use refrain_pool::Now;
 
-use crate::changes::doubts::DOUBTS_MAX;
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
 use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
 use crate::changes::snapshot::XidSnapshot;
-use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream};
+use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream, Subscription};
 use crate::changes::transactions::Touched;
 use crate::results::changes::ChangesView;
-use crate::results::places::{Place, topic_of};
+use crate::results::places::{Place, table_topic};
 use crate::results::store::ResultStore;
 
 /// Time between two looks at what is published.
@@ -32,19 +31,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Time between two status updates while the stream has to come to a position.
 const PING_EVERY: Duration = Duration::from_micros(300);
-
-/// A stream that is to be followed, and how.
-#[derive(Clone, Debug)]
-pub struct Subscription {
-    /// The database, as clients name it.
-    pub database: String,
-    /// The publications.
-    pub publications: Vec<String>,
-    /// The name of the slot, which no other stream has.
-    pub slot: String,
-    /// Time between two proofs while replies are asked for.
-    pub proof_every: Duration,
-}
 
 /// The state machine of one database's stream.
 #[derive(Debug)]
@@ -207,30 +193,32 @@ impl Follower {
     /// Takes in the commit of a transaction: what it has changed is in doubt from now on.
     fn commit(&mut self, now: Now, xid: u32, touched: &Touched, end: u64) -> Result<(), String> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let relations = stream.relations.as_mut();
+        let mut relations = stream.relations.as_mut();
+        // First: what it has named it may have moved below others, which no look has shown.
+        if let Some(relations) = &mut relations {
+            relations.named_by(&touched.named, xid);
+        }
         let mut topics = Vec::new();
         let mut anything = touched.anything;
         for oid in &touched.changed {
+            topics.extend_from_slice(stream.tables.touched(*oid));
             match relations.as_ref().and_then(|relations| relations.topics(*oid)) {
-                Some(own) => topics.push(own),
+                Some(own) => topics.extend_from_slice(&own),
                 None => anything = true,
             }
         }
-        if let Some(relations) = relations {
-            relations.named_by(&touched.named, xid);
-        }
         if !touched.is_nothing() {
             let reach = self.place.reach();
-            topics.push(Arc::from(&*reach.every_write));
-            topics.extend(anything.then(|| Arc::from(&*reach.writes)));
+            topics.extend_from_slice(&reach.every_write);
+            topics.extend(reach.writes.iter().filter(|_| anything).cloned());
             if self.store.cache.has(Bug::EarlyEndOfDoubt) {
-                topics.iter().flat_map(|topics: &Arc<[Topic]>| topics.iter()).for_each(Topic::void);
+                topics.iter().for_each(Topic::void);
             } else {
                 stream.doubts.begin(xid, topics);
             }
             self.counts.commits += 1;
             (stream.snapshot_due, stream.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
-            if stream.doubts.len() > DOUBTS_MAX {
+            if stream.doubts.are_too_many() {
                 return Err("too many commits are in doubt".to_owned());
             }
         }
@@ -344,7 +332,10 @@ impl Follower {
                 }
                 let at_once = self.store.cache.has(Bug::CoveredAtOnce);
                 let next = if at_once { None } else { Some(stream.snapshots + 1) };
-                stream.tables.learn(&tables, looked, next);
+                let Some(checked) = stream.checked else { return Ok(()) };
+                stream.tables.learn(&tables, looked, next, |oid| {
+                    table_topic(&self.store.topics, checked.identity, oid)
+                });
                 self.check_identity()?;
                 self.tell_coverage();
                 self.show();
@@ -412,8 +403,7 @@ impl Follower {
             return;
         }
         for oid in news.keys() {
-            let what = format!("table {oid}");
-            topic_of(&self.store.topics, checked.identity, &what).void();
+            table_topic(&self.store.topics, checked.identity, *oid).void();
         }
         self.place.changes.learn(news);
     }
@@ -431,12 +421,17 @@ impl Follower {
         }
     }
 
-    /// Looks whether the server has been silent for too long.
+    /// Looks whether the stream may go on: the server has not been silent for too long, and the
+    /// pools have met no other.
     ///
     /// # Errors
-    /// If it has.
+    /// If it may not.
     pub fn check(&self, now: Now) -> Result<(), String> {
-        self.stream.as_ref().map_or(Ok(()), |stream| stream.check(now))
+        let Some(stream) = &self.stream else { return Ok(()) };
+        if self.place.changes.are_elsewhere() {
+            return Err("the pools have logged in to another server than the stream".to_owned());
+        }
+        stream.check(now)
     }
 
     /// Returns the time at which something is due, if nothing comes before.

@@ -11,12 +11,20 @@ u(o, m) AS (
     SELECT a.o, i.inhparent FROM a, pg_catalog.pg_inherits i WHERE i.inhrelid = a.o
     UNION
     SELECT u.o, i.inhparent FROM u, pg_catalog.pg_inherits i WHERE i.inhrelid = u.m),
--- What is published: whether by all four kinds, and whether all rows. PostgreSQL 14 has no filters.
-p(s, t, k, w) AS MATERIALIZED (
+-- What is published: whether by all four kinds, whether all rows, and whether in place of what is
+-- below it. PostgreSQL 14 has no filters.
+p(s, t, k, w, v) AS MATERIALIZED (
     SELECT t.schemaname, t.tablename, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
-        pg_catalog.to_jsonb(t) ->> 'rowfilter' IS NULL
+        pg_catalog.to_jsonb(t) ->> 'rowfilter' IS NULL, p.pubviaroot
     FROM pg_catalog.pg_publication_tables t, pg_catalog.pg_publication p
-    WHERE p.pubname = t.pubname AND p.pubname IN ($publications))
+    WHERE p.pubname = t.pubname AND p.pubname IN ($publications)),
+-- Relations of which PostgreSQL sends some rows only, whatever other publications have: of all that
+-- publish a partition, the filters count of those that name the relation farthest above it.
+f(o) AS (
+    SELECT c.oid FROM p, pg_catalog.pg_class c, pg_catalog.pg_namespace n
+    WHERE p.v AND NOT p.w AND n.nspname = p.s AND c.relname = p.t AND c.relnamespace = n.oid
+    UNION
+    SELECT i.inhrelid FROM f, pg_catalog.pg_inherits i WHERE i.inhparent = f.o)
 SELECT 'member', d.o::text, d.m::text, CASE
     WHEN c.relkind = 'p' THEN ''
     WHEN c.relkind = 'm' THEN 'materialized'
@@ -26,7 +34,7 @@ SELECT 'member', d.o::text, d.m::text, CASE
     WHEN NOT EXISTS (SELECT FROM p WHERE p.s = n.nspname AND p.t = c.relname) THEN 'unpublished'
     WHEN NOT EXISTS (SELECT FROM p WHERE p.s = n.nspname AND p.t = c.relname AND p.k) THEN 'kinds'
     WHEN NOT EXISTS (SELECT FROM p WHERE p.s = n.nspname AND p.t = c.relname AND p.k AND p.w)
-        THEN 'filtered'
+        OR EXISTS (SELECT FROM f WHERE f.o = c.oid) THEN 'filtered'
     ELSE '' END
 FROM d, pg_catalog.pg_class c, pg_catalog.pg_namespace n
 WHERE c.oid = d.m AND n.oid = c.relnamespace

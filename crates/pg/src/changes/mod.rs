@@ -27,6 +27,9 @@ mod stream;
 mod follower;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod scenes;
 
-pub use follower::{Follower, Subscription};
+pub use follower::Follower;
 pub use questions::{RowBody, StreamQuestion};
+pub use stream::Subscription;

@@ -13,8 +13,9 @@ use refrain_config::Options;
 use refrain_pool::Now;
 use refrain_pool::seed::seed;
 
-use crate::changes::follower::{Follower, Subscription};
+use crate::changes::follower::Follower;
 use crate::changes::questions::{RowBody, StreamQuestion, tests::row};
+use crate::changes::stream::Subscription;
 use crate::ground::ids::{DatabaseIdentity, ServerOrigin};
 use crate::ground::schema::Schema;
 use crate::results::places::{Place, Places, topic_of};
@@ -171,7 +172,7 @@ impl Model {
             return;
         }
         let table = self.dice.below(2) as usize;
-        // RowBody locks: one writer of a table at a time.
+        // Locks of rows: one writer of a table at a time.
         if self.running.iter().any(|it| it.table == table) {
             return;
         }

@@ -22,8 +22,9 @@ pub(super) const RELATIONS_MAX: usize = 64 * 1024;
 pub(super) struct NamedRelations {
     identity: DatabaseIdentity,
     known: HashMap<u32, Relation>,
-    /// Relations about which the catalog is to be asked, once it may be.
-    waiting: Vec<u32>,
+    /// Relations about which the catalog is to be asked, and the transactions that have named each:
+    /// once they are over, it may be.
+    waiting: BTreeMap<u32, Vec<u32>>,
 }
 
 #[derive(Debug)]
@@ -38,9 +39,9 @@ struct Relation {
 enum Above {
     /// A transaction has named the relation that has not come to its end in the stream.
     Amid,
-    /// This transaction has named it, and may have changed what is above it. The catalog may not
-    /// show that before the transaction is over.
-    Named(u32),
+    /// Transactions have named it, and may have changed what is above it. The catalog may not
+    /// show that before they are over.
+    Named,
     /// The catalog may be asked.
     Due,
     /// The catalog is asked by the look of this number.
@@ -51,7 +52,7 @@ enum Above {
 impl NamedRelations {
     /// Makes an empty map, of a database.
     pub(super) fn new(identity: DatabaseIdentity) -> Self {
-        Self { identity, known: HashMap::new(), waiting: Vec::new() }
+        Self { identity, known: HashMap::new(), waiting: BTreeMap::new() }
     }
 
     /// Notes that a transaction has named a relation. A transaction whose changes come in parts
@@ -63,7 +64,7 @@ impl NamedRelations {
         }
         let touched = self.touched(topics, oid, &name, &[]);
         self.known.insert(oid, Relation { name, above: Above::Amid, topics: touched });
-        self.waiting.push(oid);
+        self.waiting.entry(oid).or_default();
         true
     }
 
@@ -71,7 +72,10 @@ impl NamedRelations {
     pub(super) fn named_by(&mut self, oids: &[u32], xid: u32) {
         for oid in oids {
             if let Some(relation) = self.known.get_mut(oid) {
-                relation.above = Above::Named(xid);
+                relation.above = Above::Named;
+                // Another transaction may have named it later, and ended before: then the catalog
+                // has been asked already.
+                self.waiting.entry(*oid).or_default().push(xid);
             }
         }
     }
@@ -79,10 +83,11 @@ impl NamedRelations {
     /// Takes in a snapshot: the catalog may be asked about what was named by transactions that are
     /// over.
     pub(super) fn hear(&mut self, snapshot: &XidSnapshot) {
-        for oid in &self.waiting {
+        for (oid, xids) in &mut self.waiting {
+            xids.retain(|xid| !snapshot.is_over_in_stream(*xid));
             if let Some(relation) = self.known.get_mut(oid)
-                && let Above::Named(xid) = relation.above
-                && snapshot.is_over_in_stream(xid)
+                && relation.above == Above::Named
+                && xids.is_empty()
             {
                 relation.above = Above::Due;
             }
@@ -93,13 +98,13 @@ impl NamedRelations {
     pub(super) fn ask(&mut self, look: u64) -> Vec<u32> {
         let mut asked = Vec::new();
         let known = &mut self.known;
-        self.waiting.retain(|oid| match known.get_mut(oid) {
+        self.waiting.retain(|oid, _| match known.get_mut(oid) {
             Some(relation) if relation.above == Above::Due => {
                 relation.above = Above::Asked(look);
                 asked.push(*oid);
                 false
             }
-            Some(relation) => matches!(relation.above, Above::Amid | Above::Named(_)),
+            Some(relation) => matches!(relation.above, Above::Amid | Above::Named),
             None => false,
         });
         asked
@@ -108,10 +113,10 @@ impl NamedRelations {
     /// Whether the catalog may be asked about a relation now, and whether a snapshot is to say
     /// when.
     pub(super) fn are_due(&self) -> (bool, bool) {
-        let is = |wanted: fn(Above) -> bool| {
-            self.waiting.iter().any(|oid| self.known.get(oid).is_some_and(|it| wanted(it.above)))
+        let is = |above| {
+            self.waiting.keys().any(|oid| self.known.get(oid).is_some_and(|it| it.above == above))
         };
-        (is(|above| above == Above::Due), is(|above| matches!(above, Above::Named(_))))
+        (is(Above::Due), is(Above::Named))
     }
 
     /// Takes in what is above relations, as a look of this number has found it.
@@ -188,6 +193,33 @@ mod tests {
         relations.learn(&topics, 4, &[7, 8], &above);
         let touched = relations.topics(7).unwrap();
         assert!(touched.len() == 5 && touched.iter().any(|topic| topic.is(&parent)));
+    }
+
+    #[test]
+    fn of_two_transactions_that_name_a_relation_each_has_it_asked_about() {
+        let topics = Topics::new(Seed::default());
+        let mut relations = NamedRelations::new(IDENTITY);
+        let name = |relations: &mut NamedRelations, in_part| {
+            relations.name(&topics, 7, "public.leaf".to_owned(), in_part)
+        };
+        assert!(name(&mut relations, true), "a long one begins");
+        assert!(name(&mut relations, false), "and a short one is over before");
+        for (look, xid) in [(1, 51), (2, 50)] {
+            relations.named_by(&[7], xid);
+            assert!(relations.topics(7).is_none());
+            relations.hear(&XidSnapshot::read("60:60:").unwrap());
+            assert_eq!((relations.are_due(), relations.ask(look)), ((true, false), vec![7]));
+            relations.learn(&topics, look, &[7], &BTreeMap::new());
+            assert!(relations.topics(7).is_some(), "{xid}");
+        }
+        assert!(name(&mut relations, false));
+        relations.named_by(&[7], 70);
+        assert!(name(&mut relations, false));
+        relations.named_by(&[7], 71);
+        relations.hear(&XidSnapshot::read("70:72:70").unwrap());
+        assert_eq!(relations.are_due(), (false, true), "the catalog may not show the first");
+        relations.hear(&XidSnapshot::read("72:72:").unwrap());
+        assert_eq!(relations.ask(3), [7]);
     }
 
     #[test]

@@ -22,6 +22,19 @@ const ALIVE_EVERY: Duration = Duration::from_secs(3);
 /// Time after which a server that says nothing is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A stream that is to be followed, and how.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// The database, as clients name it.
+    pub database: String,
+    /// The publications.
+    pub publications: Vec<String>,
+    /// The name of the slot, which no other stream has.
+    pub slot: String,
+    /// Time between two proofs while replies are asked for.
+    pub proof_every: Duration,
+}
+
 /// How far a stream is.
 #[derive(Debug)]
 pub(super) enum Phase {

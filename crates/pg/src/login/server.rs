@@ -343,6 +343,9 @@ impl LoginToServer<'_, '_> {
         let shared = &core_state.pool(server.pool()).shared;
         let news = shared.protocol.learn_server_parameters(server_parameters);
         shared.protocol.confirmed.learn(began);
+        if let Some(origin) = origin {
+            shared.protocol.place().changes.meet(origin);
+        }
         if shared.protocol.meet(&settings) {
             // The defaults of new sessions have changed. Servers that were connected before are
             // connected anew as they come free.

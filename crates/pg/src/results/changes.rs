@@ -36,6 +36,8 @@ pub(crate) struct DatabaseChanges {
 struct KnownChanges {
     /// The server whose stream it is, once the stream is live.
     origin: Option<ServerOrigin>,
+    /// Whether a server of the pools has said to be another since.
+    are_elsewhere: bool,
     /// The tables that replies read, by OID, and whether their changes are in the stream.
     tables: BTreeMap<u32, Result<(), Uncovered>>,
     view: ChangesView,
@@ -213,34 +215,57 @@ impl DatabaseChanges {
         self.known().tables.keys().copied().collect()
     }
 
-    /// Takes in which tables are covered now and were not before, or the other way round. Tables
-    /// that are gone are forgotten.
+    /// Takes in what is true of tables and was not before. Tables that are gone are forgotten.
     pub(crate) fn learn(&self, found: BTreeMap<u32, Result<(), Uncovered>>) {
         let mut known = self.known();
+        let mut differ = false;
         for (oid, covered) in found {
-            match covered {
-                Err(Uncovered::Missing) => drop(known.tables.remove(&oid)),
-                covered => drop(known.tables.insert(oid, covered)),
-            }
+            let before = match covered {
+                Err(Uncovered::Missing) => known.tables.remove(&oid),
+                covered => known.tables.insert(oid, covered),
+            };
+            // A table that is not covered may be so for whatever reason: plans stay as they are.
+            // One that is gone, and asked about all the same, would have all of them made anew at
+            // each look.
+            differ |= covered.is_ok() != before.is_some_and(|before| before.is_ok());
         }
-        self.version.fetch_add(1, SeqCst);
+        self.version.fetch_add(u64::from(differ), SeqCst);
     }
 
     /// Notes that the stream of a server is live.
     pub(crate) fn goes_live(&self, origin: ServerOrigin) {
-        self.known().origin = Some(origin);
+        let mut known = self.known();
+        (known.origin, known.are_elsewhere) = (Some(origin), false);
+    }
+
+    /// Notes that a server of a pool has said which one it is. If it is another than that of the
+    /// stream, there is another primary, and the stream of the old one proves nothing any more.
+    pub(crate) fn meet(&self, server: ServerOrigin) {
+        let mut known = self.known();
+        if known.origin.is_some_and(|origin| origin != server) {
+            known.are_elsewhere = true;
+            self.proven.store(0, SeqCst);
+        }
+    }
+
+    /// Whether a pool has met another server than that of the stream.
+    pub(crate) fn are_elsewhere(&self) -> bool {
+        self.known().are_elsewhere
     }
 
     /// Notes up to which moment all commits have been heard.
     pub(crate) fn prove(&self, upto: Now) {
-        self.proven.store(upto.0, SeqCst);
+        let known = self.known();
+        if !known.are_elsewhere {
+            self.proven.store(upto.0, SeqCst);
+        }
     }
 
     /// Notes that there is no stream: nothing is proven, and nothing is covered.
     pub(crate) fn lose(&self) {
         self.proven.store(0, SeqCst);
         let mut known = self.known();
-        known.origin = None;
+        (known.origin, known.are_elsewhere) = (None, false);
         known.tables.values_mut().for_each(|covered| *covered = Err(Uncovered::Unknown));
         self.version.fetch_add(1, SeqCst);
     }
@@ -291,8 +316,14 @@ mod tests {
         changes.learn(found.into());
         assert_eq!(of(&[7]), Coverage { version: 1, uncovered: None });
         assert_eq!(of(&[7, 8]).uncovered, Some(Uncovered::Filtered));
+        assert_eq!(of(&[9]).uncovered, Some(Uncovered::Unknown));
+        changes.learn([(9, Err(Uncovered::Missing)), (8, Err(Uncovered::Late))].into());
+        assert_eq!(changes.version(), 1, "none is covered that was not, or the other way round");
+        assert_eq!(changes.tables(), [7, 8]);
+        changes.learn([(8, Ok(()))].into());
+        assert_eq!(of(&[7, 8]), Coverage { version: 2, uncovered: None });
         changes.lose();
-        assert_eq!(of(&[7]), Coverage { version: 2, uncovered: Some(Uncovered::Unknown) });
+        assert_eq!(of(&[7]), Coverage { version: 3, uncovered: Some(Uncovered::Unknown) });
     }
 
     #[test]
@@ -305,6 +336,24 @@ mod tests {
         assert!(!changes.may_keep(Some(other), true) && !changes.may_keep(None, true));
         changes.lose();
         assert!(!changes.may_keep(Some(ONE), false));
+    }
+
+    #[test]
+    fn nothing_is_proven_once_a_pool_has_met_another_server() {
+        let changes = DatabaseChanges::default();
+        changes.meet(ONE);
+        changes.goes_live(ONE);
+        changes.prove(Now(100));
+        changes.meet(ONE);
+        assert!(changes.are_proven(Now(100), 0) && !changes.are_elsewhere());
+        changes.meet(ServerOrigin { started: 6, ..ONE });
+        assert!(changes.are_elsewhere() && !changes.are_proven(Now(100), u64::MAX));
+        changes.prove(Now(200));
+        assert!(!changes.are_proven(Now(200), u64::MAX), "those proofs are of the old one");
+        changes.lose();
+        changes.goes_live(ServerOrigin { started: 6, ..ONE });
+        changes.prove(Now(300));
+        assert!(changes.are_proven(Now(300), 0) && !changes.are_elsewhere());
     }
 
     #[test]

@@ -250,6 +250,11 @@ pub(crate) fn topic_of(topics: &Topics, identity: DatabaseIdentity, what: &str) 
     topics.topic(format!("{what} {cluster}/{database}").as_bytes())
 }
 
+/// Returns the topic of a table of a database, which all replies have that read it.
+pub(crate) fn table_topic(topics: &Topics, identity: DatabaseIdentity, oid: u32) -> Topic {
+    topic_of(topics, identity, &format!("table {oid}"))
+}
+
 impl Reach {
     fn of<'a>(topics: impl Iterator<Item = &'a DatabaseTopics> + Clone) -> Self {
         let every_write = topics.clone().map(|topics| topics.every_write.clone()).collect();
