@@ -361,7 +361,6 @@ impl Follower {
             stream.snapshot_due = stream.snapshot_due.max(now.after(pause));
         }
         let over = match &mut stream.phase {
-            Phase::Waiting(_) if self.store.cache.has(Bug::LiveAtOnce) => true,
             Phase::Waiting(waits) => waits.hears(number, snapshot),
             _ => false,
         };
