@@ -89,7 +89,7 @@ fn checks(made: &Artifacts) -> Result<Tally> {
     let root = folder("root")?;
     command::run(Command::new("dpkg-deb").arg("-x").arg(&made.deb).arg(&root))?;
     let program = root.join("usr/bin/refrain");
-    let outcomes = [
+    let mut outcomes = vec![
         ("the deb is complete", contents::deb(&made.deb)),
         ("the rpm is complete", contents::rpm(&made.rpm)),
         ("the units are sound", unit::verify(&root)),
@@ -100,21 +100,30 @@ fn checks(made: &Artifacts) -> Result<Tally> {
         ("CloudNativePG", image::for_cloudnative_pg(&program, &folder("cnpg")?)),
         ("the chart renders", chart()),
         ("the book", book::make().map(drop)),
-        ("a fresh Debian", in_fresh_debian(&made.deb, &folder("fresh")?)),
     ];
+    let in_fresh_debian = || fresh::comes_and_goes(&made.deb, &folder("fresh")?);
+    let may = provision::may_make_devices();
+    outcomes.extend(where_possible("a fresh Debian", may, in_fresh_debian));
     remove(&scratch);
     let mut tally = Tally::default();
     outcomes.into_iter().for_each(|(name, outcome)| tally += counted(name, outcome));
     Ok(tally)
 }
 
-/// Installs the deb in a fresh Debian, where that can be had.
-fn in_fresh_debian(deb: &Path, folder: &Path) -> Result<()> {
-    if provision::may_make_devices() {
-        return fresh::comes_and_goes(deb, folder);
+/// Runs a check if that is possible here, and returns its outcome. What does not run has none, and
+/// is told with the reason.
+fn where_possible<'a>(
+    name: &'a str,
+    may: Result<()>,
+    check: impl FnOnce() -> Result<()>,
+) -> Option<(&'a str, Result<()>)> {
+    match may {
+        Ok(()) => Some((name, check())),
+        Err(why) => {
+            println!("left out: {name} ({why:#})");
+            None
+        }
     }
-    println!("no fresh Debian: that takes root, who may make devices");
-    Ok(())
 }
 
 /// Renders Helm's chart with the sample of the configuration.
@@ -128,4 +137,18 @@ fn chart() -> Result<()> {
 /// Removes a folder. One that stays is removed by a later run.
 fn remove(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_run_has_no_outcome() {
+        let fails = || Err(anyhow!("it fails"));
+        assert!(where_possible("a check", Err(anyhow!("no root")), || Ok(())).is_none());
+        assert!(where_possible("a check", Ok(()), fails).is_some_and(|(_, done)| done.is_err()));
+    }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use super::{dir, fetch_once, go_built, is_root, program, python_site};
 use crate::command;
@@ -61,15 +61,17 @@ fn zig() -> Result<PathBuf> {
     python_site("zig", ZIG)
 }
 
-/// Whether this process may make a device, as the files of a Debian have them.
-pub fn may_make_devices() -> bool {
-    let made = || -> Result<()> {
-        let device = dir().join(format!("device-{}", std::process::id()));
-        fs::create_dir_all(dir())?;
-        command::run(Command::new("mknod").arg(&device).args(["c", "1", "3"]))?;
-        Ok(fs::remove_file(device)?)
-    };
-    is_root() && made().is_ok()
+/// Makes a device, as the files of a Debian have them, to see whether this process may.
+///
+/// # Errors
+/// It may not.
+pub fn may_make_devices() -> Result<()> {
+    ensure!(is_root(), "that takes root");
+    let device = dir().join(format!("device-{}", std::process::id()));
+    fs::create_dir_all(dir())?;
+    let made = command::run(Command::new("mknod").arg(&device).args(["c", "1", "3"]));
+    made.context("that takes root, who may make devices")?;
+    Ok(fs::remove_file(device)?)
 }
 
 /// Makes an archive of the files of a fresh Debian, and returns its path.
