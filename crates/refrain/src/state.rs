@@ -45,12 +45,12 @@ pub(crate) struct State {
     pub(crate) reloaded: Mutex<Option<Reloaded>>,
 }
 
+/// A part of the program that takes in the options.
+type OptionsFollower = Box<dyn Fn(&Options) + Send + Sync>;
+
 /// The parts of the program that take in the options, now and whenever these change.
 #[derive(Default)]
-pub(crate) struct OptionsFollowers(Mutex<Vec<OnOptions>>);
-
-/// A function that is called with new options.
-type OnOptions = Box<dyn Fn(&Options) + Send + Sync>;
+pub(crate) struct OptionsFollowers(Mutex<Vec<OptionsFollower>>);
 
 /// A reload of the configuration.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl State {
         followers.push(Box::new(take));
     }
 
-    fn followers(&self) -> MutexGuard<'_, Vec<OnOptions>> {
+    fn followers(&self) -> MutexGuard<'_, Vec<OptionsFollower>> {
         self.followers.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

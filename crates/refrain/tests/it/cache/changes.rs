@@ -21,6 +21,7 @@ with_both_versions! {
     a_stream_that_is_lost_gives_nothing_and_comes_back,
     nothing_is_left_of_a_refrain_that_is_killed,
     no_slot_is_left_of_a_stream_that_ends_while_it_is_made,
+    a_database_that_is_followed_is_not_dropped,
 }
 
 const DATABASE: &str = "shop";
@@ -390,4 +391,23 @@ fn no_slot_is_left_of_a_stream_that_ends_while_it_is_made(version: Version) {
     proxy.signal("KILL");
     eventually("the slot is gone", || direct.value(SLOTS) == "0");
     writer.run("commit");
+}
+
+/// `docs/cache.md` says so.
+fn a_database_that_is_followed_is_not_dropped(version: Version) {
+    let World { proxy, cluster } = World::start(version, "create table t (a int)", RULE);
+    let psql = |text: &str| cluster.psql("postgres", text);
+    eventually("there is a slot", || psql(SLOTS).unwrap().trim() == "1");
+    let drop = format!("drop database {DATABASE} with (force)");
+    for (refused, why) in [
+        (drop.clone(), "logical replication slot"),
+        (format!("alter database {DATABASE} rename to other"), "other users"),
+        (format!("create database other template {DATABASE}"), "other users"),
+    ] {
+        let error = format!("{:?}", psql(&refused).unwrap_err());
+        assert!(error.contains(why), "{refused}: {error}");
+    }
+    proxy.reload(&config(&cluster, ""));
+    eventually("the slot is gone", || psql(SLOTS).unwrap().trim() == "0");
+    psql(&drop).unwrap();
 }
