@@ -23,8 +23,6 @@ pub enum Bug {
     /// A commit is taken for heard of that was acknowledged before the answer to a question, and
     /// not one alone that was acknowledged before the question.
     ProofFromItsAnswer,
-    /// A stream is live when it begins, though a commit in front of it may not be visible yet.
-    LiveAtOnce,
     /// A table counts as covered when it is seen published, whatever transactions run.
     CoveredAtOnce,
 }

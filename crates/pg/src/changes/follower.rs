@@ -365,7 +365,6 @@ impl Follower {
             stream.snapshot_due = stream.snapshot_due.max(now.after(pause));
         }
         let over = match &mut stream.phase {
-            Phase::Waiting(_) if self.store.cache.has(Bug::LiveAtOnce) => true,
             Phase::Waiting(waits) => waits.hears(number, snapshot),
             _ => false,
         };
@@ -398,7 +397,7 @@ impl Follower {
         self.show();
     }
 
-    /// Tells which tables are covered. What is kept of them is from before, and void.
+    /// Tells which tables are covered. All that is kept of them is from before, and void.
     fn tell_coverage(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let Some(checked) = stream.checked else { return };
