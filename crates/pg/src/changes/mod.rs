@@ -1,5 +1,5 @@
 //! Changes: what the replication stream of a database says of commits, and what follows for the
-//! replies that are kept. Whoever wrote them: a stream has the commits of all.
+//! replies that are kept. A stream has the commits of all writers.
 //!
 //! [`Follower`] is the state machine of one database. It has no connection and no clock: a thread
 //! of the program gives it what has come, and sends what it asks for, on two connections. One is
@@ -12,7 +12,7 @@
 //! table counts as covered once all transactions are over that ran when it was first seen
 //! published.
 //!
-//! No time of the server's is compared. What has been heard is proven by positions of the WAL
+//! No time of the server's is compared. Positions of the WAL prove what has been heard
 //! (`docs/decisions/0135-commits-by-the-replication-stream.md`).
 
 mod snapshot;

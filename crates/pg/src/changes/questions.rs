@@ -68,7 +68,7 @@ pub(super) fn check(publications: &[String]) -> String {
 /// Reads the answer to that.
 ///
 /// # Errors
-/// What the server lacks.
+/// If the server lacks something that a stream needs.
 pub(super) fn checked(rows: &[RowBody]) -> Result<Checked, String> {
     let row = rows.first().map(|row| texts(row)).unwrap_or_default();
     let Some(origin) = ServerOrigin::read(row.iter().map(|it| it.map(str::as_bytes))) else {
@@ -199,8 +199,8 @@ fn one(rows: &[RowBody]) -> Option<&str> {
     columns(row).next().flatten().and_then(|it| std::str::from_utf8(it).ok())
 }
 
-/// Returns the columns of a row. What is not UTF-8 is empty: names are compared with those of the
-/// stream, which are in the same encoding.
+/// Returns the columns of a row. One that is not UTF-8 is empty: names are compared with
+/// those of the stream, which are in the same encoding.
 fn texts(row: &[u8]) -> Vec<Option<&str>> {
     columns(row).map(|it| it.map(|it| std::str::from_utf8(it).unwrap_or_default())).collect()
 }
