@@ -11,7 +11,7 @@ const DOUBTS_MAX: usize = 64 * 1024;
 /// Most topics of these commits.
 const TOPICS_MAX: usize = 1024 * 1024;
 
-/// The commits in doubt. What depends on their topics is neither given nor kept.
+/// The commits in doubt. No reply that depends on their topics is given or kept.
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     commits: VecDeque<(u32, Box<[Topic]>)>,
@@ -56,7 +56,7 @@ impl Doubts {
 }
 
 impl Drop for Doubts {
-    /// The stream is over. What is kept from now on is void when the next one is live.
+    /// The stream is over. All that is kept from now on is void when the next one is live.
     fn drop(&mut self) {
         self.commits.iter().flat_map(|(_, topics)| topics).for_each(Topic::end_doubt);
     }

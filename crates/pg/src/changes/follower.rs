@@ -393,7 +393,7 @@ impl Follower {
         self.show();
     }
 
-    /// Tells which tables are covered. What is kept of them is from before, and void.
+    /// Tells which tables are covered. All that is kept of them is from before, and void.
     fn tell_coverage(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let Some(checked) = stream.checked else { return };

@@ -77,7 +77,7 @@ struct Model {
     published: [bool; 2],
     changes_of_publications: u64,
     /// Whether a table was withdrawn that no look has seen withdrawn, and whether one is under way
-    /// that will show it. What is withdrawn counts as covered until then: nothing is promised then.
+    /// that will show it. It counts as covered until then: nothing is promised then.
     is_unsettled: bool,
     is_looked_at: bool,
     /// The versions that are visible, and the acknowledged ones with the moments.
@@ -358,6 +358,8 @@ impl Model {
             self.is_looked_at = false;
         } else if self.dice.one_in(12) {
             self.published[1] ^= true;
+            // A look is due, while the same transactions run.
+            self.now = Now(self.now.0 + 1_000_000);
             self.changes_of_publications += 1;
             if !self.published[1] {
                 (self.is_unsettled, self.is_looked_at) = (true, false);

@@ -1,8 +1,8 @@
 //! Proofs: up to which moment every commit has been heard of.
 //!
-//! A question for the position up to which WAL is flushed begins at some moment. What was
-//! acknowledged before that moment is in front of the position that comes back. So once the stream
-//! is there, all of it has been heard.
+//! A question for the position up to which WAL is flushed begins at some moment. All that
+//! was acknowledged before that moment is in front of the position that comes back. So once the
+//! stream is there, all of it has been heard.
 
 use std::collections::VecDeque;
 

@@ -72,7 +72,7 @@ pub(super) fn check(publications: &[String]) -> String {
 /// Reads the answer to that.
 ///
 /// # Errors
-/// What the server lacks.
+/// If the server lacks something that a stream needs.
 pub(super) fn checked(rows: &[RowBody]) -> Result<Checked, String> {
     let row = rows.first().map(|row| texts(row)).unwrap_or_default();
     let Some(origin) = ServerOrigin::read(row.iter().map(|it| it.map(str::as_bytes))) else {

@@ -1,9 +1,11 @@
 //! NamedRelations: those that the stream has named, and the topics that a change of each touches.
 //!
 //! A relation touches its own topics, by OID and by name, and those of the relations above it: a
-//! partition's rows are its parent's. What is above is asked for when the stream names a relation,
-//! which it does before its first change, and again when the relation itself has changed. Until
-//! that is known a change may touch anything.
+//! partition's rows are its parent's. The catalog is asked about those when the stream names a
+//! relation, which it does before its first change, and again when the relation itself has changed.
+//! Until that is known a change may touch anything. The stream does not always say that a relation
+//! has moved: the tables that replies read learn that from each look
+//! ([`crate::changes::coverage`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -30,6 +30,8 @@ struct Scene {
     follower: Follower,
     /// The transaction that the server gives next.
     next: u32,
+    /// The transactions that run.
+    running: String,
     /// The table above each, if there is one.
     parents: Vec<(u32, u32)>,
 }
@@ -37,6 +39,14 @@ struct Scene {
 impl Scene {
     /// Begins a stream, in which these tables are below those, and brings it to life.
     fn new(parents: &[(u32, u32)]) -> Self {
+        let mut scene = Self::begin(parents);
+        scene.settle();
+        assert!(scene.follower.is_live() && scene.is_covered());
+        scene
+    }
+
+    /// Begins a stream.
+    fn begin(parents: &[(u32, u32)]) -> Self {
         let options = Options::from_url("postgres://me@127.0.0.1:1/shop").unwrap();
         let store = ResultStore::new(&options, &seed(&mut |bytes| bytes.fill(3)));
         let places = Arc::<Places>::default();
@@ -52,11 +62,10 @@ impl Scene {
         let mut follower = Follower::new(&place, &store, subscription);
         let now = Now(1_000_000);
         follower.begin(now, 77);
-        let mut scene = Self { now, store, place, follower, next: 50, parents: parents.to_vec() };
+        let (running, parents) = (String::new(), parents.to_vec());
+        let scene = Self { now, store, place, follower, next: 50, running, parents };
         scene.place.changes.note_use(now);
         scene.place.changes.coverage([TOP].into_iter());
-        scene.settle();
-        assert!(scene.follower.is_live() && scene.is_covered());
         scene
     }
 
@@ -86,7 +95,11 @@ impl Scene {
             }
             StreamQuestion::Slot => vec![row(&["77"])],
             StreamQuestion::Flushed => vec![row(&["0/0"])],
-            StreamQuestion::Snapshot => vec![row(&[&format!("{0}:{0}:", self.next)])],
+            StreamQuestion::Snapshot => {
+                let least = self.running.split(',').next().filter(|xid| !xid.is_empty());
+                let least = least.map_or(self.next.to_string(), str::to_owned);
+                vec![row(&[&format!("{least}:{}:{}", self.next, self.running)])]
+            }
             StreamQuestion::Look => {
                 let list = text.split_once("'{").unwrap().1.split_once('}').unwrap().0;
                 let asked = list.split(',').filter_map(|oid| oid.parse().ok());
@@ -154,6 +167,20 @@ impl Scene {
         let topic = table_topic(&self.store.topics, IDENTITY, TOP);
         topic.sure_word().and(self.place.topics.writes.sure_word()).is_some()
     }
+}
+
+#[test]
+fn a_stream_is_live_once_those_are_over_that_ran_at_its_begin() {
+    let mut scene = Scene::begin(&[]);
+    scene.running = "40,45".to_owned();
+    scene.settle();
+    assert!(!scene.follower.is_live() && !scene.is_covered());
+    (scene.running, scene.next) = ("45,60".to_owned(), 70);
+    scene.settle();
+    assert!(!scene.follower.is_live() && !scene.is_covered());
+    scene.running = "60".to_owned();
+    scene.settle();
+    assert!(scene.follower.is_live() && scene.is_covered(), "that one has begun later");
 }
 
 #[test]

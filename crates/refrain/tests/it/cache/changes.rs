@@ -18,6 +18,8 @@ with_both_versions! {
     a_commit_that_others_do_not_see_yet_stays_in_doubt,
     what_was_written_before_a_table_was_published_is_not_missed,
     tables_that_the_stream_lacks_are_read_at_the_server,
+    a_filter_above_a_partition_counts_whatever_another_publication_has,
+    what_has_moved_below_a_table_touches_it,
     a_stream_that_is_lost_gives_nothing_and_comes_back,
     nothing_is_left_of_a_refrain_that_is_killed,
     no_slot_is_left_of_a_stream_that_ends_while_it_is_made,
@@ -48,13 +50,22 @@ fn config(cluster: &Cluster, rule: &str) -> Config {
 impl World {
     /// Starts a server with these tables, all of them published, and the program.
     fn start(version: Version, setup: &str, rule: &str) -> Self {
+        Self::published(version, setup, rule, &[("refrain", "for all tables")])
+    }
+
+    /// Starts them with these publications.
+    fn published(version: Version, setup: &str, rule: &str, published: &[(&str, &str)]) -> Self {
         let cluster = Cluster::start(version, &[("wal_level", "logical")]).unwrap();
         cluster.psql("postgres", &format!("create database {DATABASE}")).unwrap();
         let mut direct = Session::open(addr(&cluster), DATABASE);
         direct.run(setup);
-        direct.run("create publication refrain for all tables");
+        for (name, tables) in published {
+            direct.run(&format!("create publication {name} {tables}"));
+        }
         direct.run("create role follower login replication");
-        Self { proxy: config(&cluster, rule).start(), cluster }
+        let names: Vec<&str> = published.iter().map(|(name, _)| *name).collect();
+        let config = config(&cluster, rule).server("publications", &format!("{names:?}"));
+        Self { proxy: config.start(), cluster }
     }
 
     /// Opens a session that does not pass through the program.
@@ -318,6 +329,68 @@ fn tables_that_the_stream_lacks_are_read_at_the_server(version: Version) {
     eventually("the table is covered no more", || world.explain(covered).1.starts_with("kinds"));
     direct.run("delete from covered");
     assert_eq!(reader.value(covered), "0");
+}
+
+fn a_filter_above_a_partition_counts_whatever_another_publication_has(version: Version) {
+    let world = World::published(
+        version,
+        "create table parts (a int, b int) partition by range (a);
+         create table part partition of parts for values from (0) to (1000);
+         create table other (a int, b int); insert into other values (1, 1);
+         insert into parts values (1, 1)",
+        RULE,
+        &[
+            ("above", "for table parts where (a > 100) with (publish_via_partition_root)"),
+            ("below", "for table part, other"),
+        ],
+    );
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    for (table, why) in [("parts", "child"), ("part", "row-filter")] {
+        let text = format!("select sum(b) from {table}");
+        eventually("it is known why a table is not covered", || {
+            reader.value(&text);
+            world.explain(&text).1.starts_with(why)
+        });
+        direct.run("insert into parts values (2, 1)");
+        assert_eq!(reader.value(&text), direct.value(&text));
+    }
+    warm(&world.proxy, Way::Simple, &mut reader, "select sum(b) from other");
+}
+
+/// The stream does not name a relation again when one above it moves, and in a transaction that
+/// comes in parts a name that is known says nothing.
+fn what_has_moved_below_a_table_touches_it(version: Version) {
+    let world = World::start(
+        version,
+        "create table top (a int, b text); create table middle (a int, b text);
+         create table leaf () inherits (middle);
+         create table parts (a int, b text) partition by range (a);
+         create table part (a int, b text)",
+        RULE,
+    );
+    let (mut reader, mut direct) = (world.reader(), world.direct());
+    direct.run("alter system set logical_decoding_work_mem = '64kB'");
+    direct.run("select pg_reload_conf()");
+    let small = "insert into leaf values (1, 'x')";
+    let large = "insert into part select a, repeat('x', 100) from generate_series(1, 5000) a";
+    let inherits = "alter table middle inherit top";
+    let attaches = "alter table parts attach partition part for values from (0) to (10000)";
+    for (table, write, moves) in [("top", small, inherits), ("parts", large, attaches)] {
+        let text = format!("select count(*) from {table}");
+        direct.run(write);
+        warm(&world.proxy, Way::Simple, &mut reader, &text);
+        direct.run(moves);
+        let rows = direct.value(&text);
+        assert_ne!(rows, "0");
+        eventually("the move is seen", || reader.value(&text) == rows);
+        warm(&world.proxy, Way::Simple, &mut reader, &text);
+        for _ in 0..2 {
+            direct.run(write);
+            thread::sleep(STALENESS);
+            assert_eq!(reader.value(&text), direct.value(&text), "{write}");
+        }
+    }
+    assert_ne!(direct.value("select sum(stream_txns) from pg_stat_replication_slots"), "0");
 }
 
 fn a_stream_that_is_lost_gives_nothing_and_comes_back(version: Version) {
