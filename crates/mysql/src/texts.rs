@@ -5,7 +5,7 @@
 //!
 //! A core counts them if `stat_texts` says so: a text has to be read once more for that.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -108,10 +108,8 @@ impl Texts {
         figures: &StatementFigures,
     ) -> u64 {
         let shown = beginning(text, is_multibyte, &mut self.room);
-        let mut hasher = self.seed.build_hasher();
         // A text and a prepared statement with the same letters are two.
-        (pool, b'Q', &shown).hash(&mut hasher);
-        let id = number_of(hasher.finish());
+        let id = number_of(self.seed.hash_one((pool, b'Q', &shown)));
         if self.known.find(id, |known| known.id == id).is_none() {
             let text = KnownText { id, pool, shown: shown.into() };
             self.add(text, figures);

@@ -99,8 +99,8 @@ pub struct Client<P: Parts> {
     pub(crate) key: Box<[u8]>,
     /// When the client connected.
     pub(crate) connected: Now,
-    /// Whether the client has ever logged in.
-    pub(crate) has_logged_in: bool,
+    /// When the client first logged in.
+    pub(crate) logged_in: Option<Now>,
     /// When the client last got the whole reply to a request, or was let in.
     pub(crate) requested: Now,
     /// When the client began to wait for a server.
@@ -140,7 +140,7 @@ impl<P: Parts> Client<P> {
             pid: ProcessId::None,
             key: Box::default(),
             connected: now,
-            has_logged_in: false,
+            logged_in: None,
             requested: now,
             waiting: now,
             notified: None,

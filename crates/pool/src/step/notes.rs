@@ -54,7 +54,7 @@ pub fn note_client<P: Protocol>(
     let code = code.map(|code| code.to_owned().into()).or(P::code(cause).map(Cow::Borrowed));
     let ends = is_end && ports.session_notes().ends;
     // Logins that fail may be a flood.
-    let is_each = ends && client.has_logged_in;
+    let is_each = ends && client.logged_in.is_some();
     if ends {
         let comma = if detail.is_empty() { "" } else { ", " };
         detail += &format!("{comma}age {} s", now.since(client.connected) / 1_000_000);

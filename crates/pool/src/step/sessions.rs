@@ -143,7 +143,7 @@ impl<P: Protocol> Step<'_, P> {
     /// Notes and logs that a client has been told that it is logged in.
     pub fn client_logged_in(&mut self, conn: Conn) {
         if let Some(client) = self.engine.connections.client(conn) {
-            client.has_logged_in = true;
+            client.logged_in.get_or_insert(self.now);
         }
         self.log().note_login(conn);
     }

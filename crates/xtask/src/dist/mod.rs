@@ -112,11 +112,11 @@ fn checks(made: &Artifacts) -> Result<Tally> {
 
 /// Runs a check if that is possible here, and returns its outcome. What does not run has none, and
 /// is told with the reason.
-fn where_possible<'a>(
-    name: &'a str,
+fn where_possible(
+    name: &str,
     may: Result<()>,
     check: impl FnOnce() -> Result<()>,
-) -> Option<(&'a str, Result<()>)> {
+) -> Option<(&str, Result<()>)> {
     match may {
         Ok(()) => Some((name, check())),
         Err(why) => {
