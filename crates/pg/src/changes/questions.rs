@@ -218,8 +218,8 @@ fn one(rows: &[RowBody]) -> Option<&str> {
     columns(row).next().flatten().and_then(|it| std::str::from_utf8(it).ok())
 }
 
-/// Returns the columns of a row. A value that is not UTF-8 is empty: names are compared with those of the
-/// stream, which are in the same encoding.
+/// Returns the columns of a row. A value that is not UTF-8 is empty: names are compared
+/// with those of the stream, which are in the same encoding.
 fn texts(row: &[u8]) -> Vec<Option<&str>> {
     columns(row).map(|it| it.map(|it| std::str::from_utf8(it).unwrap_or_default())).collect()
 }

@@ -44,7 +44,7 @@ pub(crate) fn start(state: &State, shared: &Arc<Shared<Pg>>) -> io::Result<()> {
     let (orders, ordered) = mpsc::channel();
     let thread = thread::Builder::new().name("streams".to_owned());
     thread.spawn(move || {
-        Threads::default().run(&ordered, |wanted, tuning| means.follow(wanted, tuning));
+        StreamThreads::default().run(&ordered, |wanted, tuning| means.follow(wanted, tuning));
     })?;
     state.on_options(move |options| {
         // The thread ends with the program.
@@ -94,7 +94,7 @@ impl RunningStream {
 /// A thread may look a name up for as long as the system's resolver takes, so nobody waits for its
 /// end. Another one of its place begins behind it: what it has told is taken back at its end.
 #[derive(Default)]
-struct Threads {
+struct StreamThreads {
     wanted: BTreeMap<String, WantedStream>,
     tuning: Tuning,
     running: BTreeMap<String, (WantedStream, RunningStream)>,
@@ -102,7 +102,7 @@ struct Threads {
     failed: BTreeMap<String, String>,
 }
 
-impl Threads {
+impl StreamThreads {
     /// Begins and ends threads as the orders say, until these end.
     fn run(
         mut self,
@@ -299,7 +299,7 @@ mod tests {
     }
 
     /// Looks until all is as wanted.
-    fn settle(threads: &mut Threads, begin: impl Fn() -> RunningStream) {
+    fn settle(threads: &mut StreamThreads, begin: impl Fn() -> RunningStream) {
         while !threads.look(|_, _| Ok(begin())) {
             thread::sleep(Duration::from_millis(1));
         }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_thread_and_its_successor_begins_behind_it() {
         let lets_go = Arc::<AtomicBool>::default();
-        let mut threads = Threads { wanted: wanted_by(""), ..Threads::default() };
+        let mut threads = StreamThreads { wanted: wanted_by(""), ..StreamThreads::default() };
         settle(&mut threads, || held(&lets_go));
         threads.wanted = wanted_by("changes_user = \"u\"");
         for _ in 0..3 {
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_begin_is_tried_again() {
-        let mut threads = Threads { wanted: wanted_by(""), ..Threads::default() };
+        let mut threads = StreamThreads { wanted: wanted_by(""), ..StreamThreads::default() };
         for _ in 0..3 {
             assert!(!threads.look(|_, _| Err(io::ErrorKind::WouldBlock.into())));
         }
