@@ -47,7 +47,11 @@ fn refused(query: &str, form: &Form) -> Option<Refusal> {
 fn parts(reply: Reply) -> Vec<my::ReplyPart> {
     let mut parts: Vec<my::ReplyPart> = Vec::new();
     let mut notices = Vec::new();
+    // Whether the command that is under way has rows.
+    let mut has_rows = false;
     for part in reply {
+        has_rows |= matches!(&part, Part::Rows(_))
+            || matches!(&part, Part::Notice { detail, .. } if !detail.is_empty());
         match part {
             Part::Rows(table) => parts.push(my::ReplyPart::Rows(rows(table))),
             // There are no notices: a text is a row for each line, and a remark goes with the OK.
@@ -62,7 +66,7 @@ fn parts(reply: Reply) -> Vec<my::ReplyPart> {
                 }));
             }
             // Rows have said it already.
-            Part::Done(_) if matches!(parts.last(), Some(my::ReplyPart::Rows(_))) => {}
+            Part::Done(_) if std::mem::take(&mut has_rows) => {}
             Part::Done(tag) => {
                 let told = [tag.into_owned()].into_iter().chain(std::mem::take(&mut notices));
                 parts.push(my::ReplyPart::Done(told.collect::<Vec<_>>().join("; ")));

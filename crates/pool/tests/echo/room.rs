@@ -34,7 +34,7 @@ fn an_idle_server_of_another_pool_goes() {
     let bob = world.client_of("shop bob");
     assert_eq!(world.asks(bob, "mine"), "mine\n", "no time has passed");
     assert_eq!((pool(&mut world, "anna"), pool(&mut world, "bob")), ((2, 1), (1, 0)));
-    assert_eq!(world.logged(), ["server_evicted", "server_connected"]);
+    assert_eq!(world.logged(), ["server_evicted", "server_connected", "client_login"]);
     assert_eq!((world.connects(), world.servers().len()), (4, 3));
 }
 
