@@ -79,7 +79,8 @@ pub fn may_make_devices() -> Result<()> {
 /// # Errors
 /// The files cannot be made, or not by this user.
 pub fn fresh_debian() -> Result<PathBuf> {
-    let dir = dir().join("debian");
+    // Not `debian`: under the lock of that name Debian's packages are installed.
+    let dir = dir().join("debian-root");
     fetch_once(&dir, DEBIAN, |dir| {
         program("/usr/sbin/debootstrap", "debootstrap")?;
         let root = dir.join("root");
