@@ -101,17 +101,17 @@ const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
 const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
 
-/// Whether a change of a variable stays on the server. Those that say what is reported are not among
-/// them: Refrain sets these itself.
+/// Whether a variable is one of those that no client takes along, by the beginning of its name.
 pub(crate) fn stays(name: &[u8]) -> bool {
-    let name = name.to_ascii_lowercase();
-    !is_tracked(&name) && !name.starts_with(b"session_track_")
+    UNTRACKED_PREFIXES.iter().any(|prefix| {
+        let beginning = name.get(..prefix.len());
+        beginning.is_some_and(|its| its.eq_ignore_ascii_case(prefix.as_bytes()))
+    })
 }
 
 /// Whether a variable is one whose changes follow the client.
 fn is_tracked(name: &[u8]) -> bool {
-    let begins = |prefix: &&str| name.starts_with(prefix.as_bytes());
-    !UNTRACKED_PREFIXES.iter().any(begins) && !UNTRACKED.iter().any(|it| it.as_bytes() == name)
+    !stays(name) && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
 }
 
 /// Whether a variable may change what a text means when it is prepared.

@@ -61,11 +61,16 @@ fn zig() -> Result<PathBuf> {
     python_site("zig", ZIG)
 }
 
+/// The variable of the environment that asks for a fresh Debian, which takes a mirror of Debian and
+/// root: not every machine that runs the suite shall have its devices made.
+const FRESH: &str = "REFRAIN_FRESH_DEBIAN";
+
 /// Makes a device, as the files of a Debian have them, to see whether this process may.
 ///
 /// # Errors
-/// It may not.
+/// It may not, or nobody has asked for a fresh Debian.
 pub fn may_make_devices() -> Result<()> {
+    ensure!(std::env::var_os(FRESH).is_some(), "{FRESH} is not set");
     ensure!(is_root(), "that takes root");
     let device = dir().join(format!("device-{}", std::process::id()));
     fs::create_dir_all(dir())?;
