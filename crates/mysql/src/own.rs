@@ -203,7 +203,10 @@ fn take_row(
     rows: &[Vec<Box<[u8]>>],
     purpose: Purpose,
 ) -> Option<()> {
-    match (purpose, rows.first()?.as_slice()) {
+    // The answer is in the character set that the client has chosen for results. UTF-16, UTF-32 and
+    // UCS-2 have zero bytes beside those of ASCII.
+    let row: Vec<Box<[u8]>> = rows.first()?.iter().map(|value| without_zeros(value)).collect();
+    match (purpose, row.as_slice()) {
         (Purpose::Collation, [collation]) => {
             let base = server.session.base.clone();
             let name = b"collation_connection";
@@ -221,6 +224,10 @@ fn take_row(
     Some(())
 }
 
+fn without_zeros(value: &[u8]) -> Box<[u8]> {
+    value.iter().copied().filter(|byte| *byte != 0).collect()
+}
+
 /// Takes over what a server tells late, and asks for what it does not tell.
 fn take_late(
     (client, server): (&mut ClientSession, &mut ServerSession),
@@ -233,15 +240,17 @@ fn take_late(
     Ok(())
 }
 
-/// Takes over the values of all variables.
+/// Takes over the values of all variables that a session can set.
 fn take_variables(client: &mut ClientSession, server: &mut ServerSession, rows: &[Vec<Box<[u8]>>]) {
     let base = server.base.clone();
-    // Limits on what is read are limits on this, too.
-    if rows.len() + 1 < base.count() {
+    // An error: limits on joins, time and memory are limits on this question, too.
+    if rows.is_empty() {
         return client.pins.add(Pins::VARIABLES);
     }
     let rows = rows.iter().filter_map(|row| match row.as_slice() {
-        [name, value] if base.tracks(name) => Some((name, value)),
+        // The server's own variable that somebody has set for all sessions meanwhile.
+        [name, value, is_global] if **is_global == *b"1" && base.value(name) != Some(value) => None,
+        [name, value, ..] if base.tracks(name) => Some((name, value)),
         _ => None,
     });
     edit(&mut client.settings, |settings| {

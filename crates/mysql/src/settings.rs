@@ -38,10 +38,22 @@ pub(crate) struct Settings {
 /// The statement that asks for the values of all variables.
 pub(crate) const VARIABLES: &[u8] = b"SHOW SESSION VARIABLES";
 
-/// The statement that asks for the values of all variables but the list of what is to be reported.
-/// That is longer than a value may be in MariaDB, which leaves a warning.
-pub(crate) const VARIABLES_AGAIN: &[u8] = b"SHOW SESSION VARIABLES WHERE Variable_name <> \
-    'session_track_system_variables'";
+/// The statement that asks MariaDB for the variables that a session can set, but for the list of
+/// what is to be reported: that is longer than a value may be there, which leaves a warning. LIMIT
+/// is for sessions with a `sql_select_limit`, and no client's character set is in binary values.
+pub(crate) const SETTABLE_OF_MARIADB: &[u8] = b"SELECT \
+    CONVERT(LOWER(variable_name) USING binary), CONVERT(session_value USING binary) \
+    FROM information_schema.system_variables \
+    WHERE variable_scope <> 'GLOBAL' AND read_only = 'NO' \
+    AND variable_name <> 'session_track_system_variables' LIMIT 18446744073709551615";
+
+/// The same for MySQL, which does not tell the variables that no session can set. Their values are
+/// the global ones, as the third column says.
+pub(crate) const SETTABLE_OF_MYSQL: &[u8] = b"SELECT CONVERT(variable_name USING binary), \
+    CONVERT(s.variable_value USING binary), s.variable_value <=> g.variable_value \
+    FROM performance_schema.session_variables AS s \
+    LEFT JOIN performance_schema.global_variables AS g USING (variable_name) \
+    LIMIT 18446744073709551615";
 
 /// Variables that a session has for one statement, or that are no setting: their values as reported
 /// are not those to set.
@@ -55,6 +67,8 @@ const UNTRACKED: &[&str] = &[
     "insert_id",
     "last_gtid",
     "last_insert_id",
+    // It is that of the connection to a primary that `default_master_connection` names.
+    "max_relay_log_size",
     "session_track_gtids",
     "session_track_schema",
     "session_track_state_change",
@@ -101,17 +115,17 @@ const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
 const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
 
-/// Whether a variable is one of those that no client takes along, by the beginning of its name.
+/// Whether a change of a variable stays on the server. Those that say what is reported are not among
+/// them: Refrain sets these itself.
 pub(crate) fn stays(name: &[u8]) -> bool {
-    UNTRACKED_PREFIXES.iter().any(|prefix| {
-        let beginning = name.get(..prefix.len());
-        beginning.is_some_and(|its| its.eq_ignore_ascii_case(prefix.as_bytes()))
-    })
+    let name = name.to_ascii_lowercase();
+    !is_tracked(&name) && !name.starts_with(b"session_track_")
 }
 
 /// Whether a variable is one whose changes follow the client.
 fn is_tracked(name: &[u8]) -> bool {
-    !stays(name) && !UNTRACKED.iter().any(|other| other.as_bytes() == name)
+    let begins = |prefix: &&str| name.starts_with(prefix.as_bytes());
+    !UNTRACKED_PREFIXES.iter().any(begins) && !UNTRACKED.iter().any(|it| it.as_bytes() == name)
 }
 
 /// Whether a variable may change what a text means when it is prepared.
@@ -131,11 +145,6 @@ impl Base {
         if let Some(number) = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()) {
             self.collations.insert(number, (name.clone(), character_set.clone()));
         }
-    }
-
-    /// Returns the number of variables.
-    pub(crate) fn count(&self) -> usize {
-        self.variables.len()
     }
 
     /// Returns a variable's value.

@@ -176,8 +176,12 @@ const fn means(next: Next, flags: Flags) -> Option<Row> {
     Some(Row { next, flags })
 }
 
-/// The first byte of a definition: the length of its catalog, `def`.
-const DEFINITION: u8 = 0x03;
+/// Whether a packet may be a definition, by the first byte: the length of its catalog, `def`, in the
+/// character set of results. A character has two bytes in UTF-16 and UCS-2, and four in UTF-32.
+#[inline]
+fn is_definition(first_byte: u8) -> bool {
+    matches!(first_byte, 3 | 6 | 12)
+}
 
 /// Returns the meaning of a packet; `None` if a server may not send it there.
 #[inline]
@@ -201,7 +205,7 @@ pub(crate) fn row(
     }
     match phase {
         Phase::Head => head(kind, first_byte, length, capabilities),
-        Phase::Parameters { .. } | Phase::Columns { .. } if first_byte == DEFINITION => {
+        Phase::Parameters { .. } | Phase::Columns { .. } if is_definition(first_byte) => {
             means(Next::Definition, Flags::None)
         }
         Phase::Parameters { .. } | Phase::Columns { .. } => None,
@@ -246,7 +250,7 @@ fn in_rows(kind: Kind, first_byte: u8, length: Length, capabilities: Capabilitie
         Kind::Query if first_byte == first::EOF => length == Length::Full,
         Kind::Query => true,
         Kind::Execute | Kind::Fetch => first_byte == first::OK,
-        Kind::FieldList => first_byte == DEFINITION,
+        Kind::FieldList => is_definition(first_byte),
         Kind::Ok | Kind::Eof | Kind::Statistics | Kind::Prepare => false,
     };
     if is_row { means(Next::Row, Flags::None) } else { None }
@@ -356,8 +360,8 @@ Statistics Head Short: 00-FF=Over
 Statistics Head Long: 00-FF=Over
 Query Head Short: 00=Result(Ok) 01-FA=Columns FB=File FC=Columns FF=Over
 Query Head Long: 00=Result(Ok) FB=File FF=Over
-Query Columns Short: 03=Definition FF=Over
-Query Columns Long: 03=Definition FF=Over
+Query Columns Short: 03=Definition 06=Definition 0C=Definition FF=Over
+Query Columns Long: 03=Definition 06=Definition 0C=Definition FF=Over
 Query ColumnsEnd Short: FE=Rows(Eof) FF=Over
 Query ColumnsEnd Long: FF=Over
 Query Rows Short old: 00-FD=Row FE=Result(Eof) FF=Over
@@ -369,8 +373,8 @@ Query File Short: 00=Result(Ok) FF=Over
 Query File Long: 00=Result(Ok) FF=Over
 Execute Head Short: 00=Result(Ok) 01-FA=Columns FB=File FC=Columns FF=Over
 Execute Head Long: 00=Result(Ok) FB=File FF=Over
-Execute Columns Short: 03=Definition FF=Over
-Execute Columns Long: 03=Definition FF=Over
+Execute Columns Short: 03=Definition 06=Definition 0C=Definition FF=Over
+Execute Columns Long: 03=Definition 06=Definition 0C=Definition FF=Over
 Execute ColumnsEnd Short: FE=Rows(Eof) FF=Over
 Execute ColumnsEnd Long: FF=Over
 Execute Rows Short old: 00=Row FE=Result(Eof) FF=Over
@@ -382,12 +386,12 @@ Execute File Short: 00=Result(Ok) FF=Over
 Execute File Long: 00=Result(Ok) FF=Over
 Prepare Head Short: FF=Over
 Prepare Head Long: 00=Prepared FF=Over
-Prepare Parameters Short: 03=Definition FF=Over
-Prepare Parameters Long: 03=Definition FF=Over
+Prepare Parameters Short: 03=Definition 06=Definition 0C=Definition FF=Over
+Prepare Parameters Long: 03=Definition 06=Definition 0C=Definition FF=Over
 Prepare ParametersEnd Short: FE=PreparedColumns(Eof) FF=Over
 Prepare ParametersEnd Long: FF=Over
-Prepare Columns Short: 03=Definition FF=Over
-Prepare Columns Long: 03=Definition FF=Over
+Prepare Columns Short: 03=Definition 06=Definition 0C=Definition FF=Over
+Prepare Columns Long: 03=Definition 06=Definition 0C=Definition FF=Over
 Prepare ColumnsEnd Short: FE=Rows(Eof) FF=Over
 Prepare ColumnsEnd Long: FF=Over
 Fetch Rows Short old: 00=Row FE=Over(Eof) FF=Over
@@ -395,10 +399,10 @@ Fetch Rows Short new: 00=Row FE=Over(Ok) FF=Over
 Fetch Rows Long old: 00=Row FF=Over
 Fetch Rows Long new: 00=Row FE=Over(Ok) FF=Over
 Fetch Rows Full: 00=Row
-FieldList Rows Short old: 03=Row FE=Over(Eof) FF=Over
-FieldList Rows Short new: 03=Row FE=Over(Ok) FF=Over
-FieldList Rows Long old: 03=Row FF=Over
-FieldList Rows Long new: 03=Row FE=Over(Ok) FF=Over
-FieldList Rows Full: 03=Row
+FieldList Rows Short old: 03=Row 06=Row 0C=Row FE=Over(Eof) FF=Over
+FieldList Rows Short new: 03=Row 06=Row 0C=Row FE=Over(Ok) FF=Over
+FieldList Rows Long old: 03=Row 06=Row 0C=Row FF=Over
+FieldList Rows Long new: 03=Row 06=Row 0C=Row FE=Over(Ok) FF=Over
+FieldList Rows Full: 03=Row 06=Row 0C=Row
 ";
 }

@@ -386,7 +386,9 @@ impl Reader<'_> {
             let is_read = matches!(verb, Some(Meaning::Verb(Verb::Select)));
             if !is_read && self.is_assigned() {
                 self.facts.scope = Scope::Missing;
-                if settings::stays(&self.text[self.at..]) {
+                // A name in quotes may be any.
+                let name = self.name_here();
+                if name.is_empty() || settings::stays(name) {
                     self.facts.pins.add(Pins::VARIABLES);
                 }
             }
@@ -405,10 +407,16 @@ impl Reader<'_> {
     /// Whether a value comes behind the name of a variable that comes. A comment between them may
     /// hide it, and so may the quotes of the name.
     fn is_assigned(&self) -> bool {
-        let rest = &self.text[self.at..];
-        let name = rest.iter().take_while(|byte| is_word(**byte)).count();
-        let behind = rest[name..].trim_ascii_start();
+        let name = self.name_here().len();
+        let behind = self.text[self.at + name..].trim_ascii_start();
         name == 0 || matches!(behind, [b'=', ..] | [b':', b'=', ..] | [b'/' | b'-' | b'#', ..])
+    }
+
+    /// Returns the word that begins here, which is empty if none does.
+    fn name_here(&self) -> &[u8] {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().take_while(|byte| is_word(**byte)).count();
+        &rest[..length]
     }
 
     /// Passes a word.

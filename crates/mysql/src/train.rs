@@ -243,9 +243,13 @@ pub(crate) fn ask(session: &mut ServerSession, out: &mut Vec<u8>) {
     send_text(session, out, TELL_STATE, Purpose::Tracking);
 }
 
-/// Asks for all variables.
+/// Asks for all variables that a session can set.
 fn ask_variables(session: &mut ServerSession, out: &mut Vec<u8>) {
-    send_text(session, out, settings::VARIABLES_AGAIN, Purpose::Variables);
+    let text = match session.base.is_mariadb() {
+        true => settings::SETTABLE_OF_MARIADB,
+        false => settings::SETTABLE_OF_MYSQL,
+    };
+    send_text(session, out, text, Purpose::Variables);
 }
 
 /// Asks for the collation that a statement has set without a report.

@@ -70,7 +70,7 @@ pub enum Statement {
     Load,
     /// Nothing.
     Do,
-    /// SHOW SESSION VARIABLES.
+    /// All variables.
     ShowVariables,
     /// SHOW COLLATION.
     ShowCollation,
@@ -111,7 +111,8 @@ fn statement(text: &str) -> Statement {
         ["SELECT", "LAST_INSERT_ID()"] => Statement::InsertId,
         ["SELECT", "ROW_COUNT()"] => Statement::RowCount,
         ["SHOW", "WARNINGS"] => Statement::ShowWarnings,
-        ["SHOW", "SESSION", "VARIABLES", ..] => Statement::ShowVariables,
+        ["SHOW", "SESSION", "VARIABLES"] => Statement::ShowVariables,
+        ["SELECT", name, ..] if name.contains("variable_name") => Statement::ShowVariables,
         ["SHOW", "COLLATION"] => Statement::ShowCollation,
         ["(SELECT", "_binary'trigger',", ..] => Statement::Catalog,
         ["SELECT", lock] if lock.starts_with("GET_LOCK(") => Statement::GetLock(lock.into()),

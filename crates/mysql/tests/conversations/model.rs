@@ -340,7 +340,7 @@ impl Model {
             return false;
         }
         match text {
-            _ if text.starts_with("SHOW SESSION VARIABLES") => {
+            _ if text == "SHOW SESSION VARIABLES" || text.contains("variable_name") => {
                 self.variables(reply);
                 return false;
             }

@@ -171,6 +171,15 @@ impl Program {
     }
 }
 
+/// A test that fails shows the program's log.
+impl Drop for Program {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", self.refrain.log());
+        }
+    }
+}
+
 mod tempfolder {
     use std::fs;
     use std::path::{Path, PathBuf};

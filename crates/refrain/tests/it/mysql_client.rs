@@ -46,6 +46,8 @@ impl Session {
     pub(crate) fn log_in(user: &str, less: Capabilities, (port, schema): (&str, &str)) -> Self {
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
+        // CLOSE has no reply: what is sent behind it would wait for the peer's late ACK.
+        stream.set_nodelay(true).expect("no delay");
         let agreed = Capabilities::NONE;
         let mut session = Self { stream, received: Vec::new(), agreed, number: 0 };
         let (_, payload) = session.packet();
