@@ -115,8 +115,8 @@ const NO_CLIENT_HAS: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
 /// Character sets in which a byte of a character may be a backslash or a quote.
 const MULTIBYTE_QUOTES: &[&str] = &["big5", "cp932", "gb18030", "gbk", "sjis"];
 
-/// Whether a change of a variable stays on the server. Those that say what is reported are not among
-/// them: Refrain sets these itself.
+/// Whether a change of a variable stays on the server. Those that say what is reported are not
+/// among them: Refrain sets these itself.
 pub(crate) fn stays(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     !is_tracked(&name) && !name.starts_with(b"session_track_")

@@ -176,8 +176,8 @@ const fn means(next: Next, flags: Flags) -> Option<Row> {
     Some(Row { next, flags })
 }
 
-/// Whether a packet may be a definition, by the first byte: the length of its catalog, `def`, in the
-/// character set of results. A character has two bytes in UTF-16 and UCS-2, and four in UTF-32.
+/// Whether a packet may be a definition, by the first byte: the length of its catalog, `def`, in
+/// the character set of results. A character has two bytes in UTF-16 and UCS-2, and four in UTF-32.
 #[inline]
 fn is_definition(first_byte: u8) -> bool {
     matches!(first_byte, 3 | 6 | 12)

@@ -113,6 +113,8 @@ impl Session {
     pub(crate) fn start_by_tcp(world: &World, wanted: Wanted<'_>) -> Session {
         let stream = TcpStream::connect(("127.0.0.1", world.port)).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit of time");
+        // CLOSE has no reply: what is sent behind it would wait for the peer's late ACK.
+        stream.set_nodelay(true).expect("no delay");
         let (session, end) = Self::over(Box::new(stream), false, wanted);
         assert_eq!(end[0], first::OK, "{:?}", ErrPacket::read(&end));
         session

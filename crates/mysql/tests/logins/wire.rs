@@ -38,6 +38,8 @@ impl Place {
             Self::Port(port) => {
                 let stream = TcpStream::connect(("127.0.0.1", *port)).expect("a connection");
                 stream.set_read_timeout(Some(PATIENCE)).expect("a limit of time");
+                // CLOSE has no reply: what is sent behind it would wait for the peer's late ACK.
+                stream.set_nodelay(true).expect("no delay");
                 Box::new(stream)
             }
             Self::Socket(path) => {
