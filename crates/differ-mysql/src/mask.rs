@@ -49,7 +49,13 @@ pub const MASKS: [Mask; 16] = [
     Mask {
         name: "names",
         reason: "schemas, locks and the user have other names on the other side",
-        apply: |packet, _| replace(&mut packet.payload, PROXIED.as_bytes(), DIRECT.as_bytes()),
+        apply: |packet, _| {
+            // Results may be in UTF-16, UCS-2 or UTF-32.
+            for zeros in [0, 1, 3] {
+                let [from, to] = [PROXIED, DIRECT].map(|name| spread(name, zeros));
+                replace(&mut packet.payload, &from, &to);
+            }
+        },
     },
     Mask {
         name: "statement-number",
@@ -306,12 +312,25 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     }
 }
 
+/// Bytes of an error in front of its words: its number, and the SQLSTATE with its mark.
+const ERROR_HEAD_BYTES: usize = 9;
+
+/// Returns a name's letters with so many zero bytes between them.
+fn spread(name: &str, zeros: usize) -> Vec<u8> {
+    let letters: Vec<&[u8]> = name.as_bytes().chunks(1).collect();
+    letters.join(&vec![0; zeros][..])
+}
+
 /// Returns which rules it takes for the packets to be the same, or `None` if they differ under all
 /// rules.
 #[must_use]
 pub fn same(direct: &Packet, proxied: &Packet, answers: Answers) -> Option<[bool; MASKS.len()]> {
     let mut used = [false; MASKS.len()];
     let (mut one, mut two) = (direct.clone(), proxied.clone());
+    // Servers have no words for an error where results are in UTF-16, UTF-32 or UCS-2.
+    if one.is_error() && one.payload.len() == ERROR_HEAD_BYTES {
+        two.payload.truncate(ERROR_HEAD_BYTES);
+    }
     for (used, mask) in used.iter_mut().zip(&MASKS) {
         if one == two {
             break;
@@ -351,6 +370,8 @@ mod tests {
         assert_eq!(results(b"\x05diffp", b"\x05diffp"), Some(vec![]));
         assert_eq!(results(b"\x05diffd", b"\x05diffp"), Some(vec!["names"]));
         assert_eq!(results(b"\x05diffd", b"\x05diffq"), None);
+        let (d, p) = (b"\x0a\0d\0i\0f\0f\0d", b"\x0a\0d\0i\0f\0f\0p");
+        assert_eq!(results(d, p), Some(vec!["names"]));
         let (plain, changed) = (b"\xfe\0\0\x02\0\0\0", b"\xfe\0\0\x02\x04\0\0");
         assert_eq!(results(plain, changed), Some(vec!["metadata-changed"]));
         assert_eq!(names(plain, changed, "Query", Due::Results), None);
