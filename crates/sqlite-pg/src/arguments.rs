@@ -28,6 +28,29 @@ pub(crate) fn text<'a>(call: &'a Call<'_>, index: usize) -> Result<&'a str, Fail
     }
 }
 
+/// Returns an argument that is an integer.
+///
+/// # Errors
+/// [`unfit`].
+pub(crate) fn whole(call: &Call<'_>, index: usize) -> Result<i64, Failure> {
+    match call.get_raw(index) {
+        ValueRef::Integer(number) => Ok(number),
+        _ => Err(unfit()),
+    }
+}
+
+/// Returns an argument that is a number.
+///
+/// # Errors
+/// [`unfit`].
+pub(crate) fn real(call: &Call<'_>, index: usize) -> Result<f64, Failure> {
+    match call.get_raw(index) {
+        ValueRef::Integer(number) => Ok(number as f64),
+        ValueRef::Real(number) => Ok(number),
+        _ => Err(unfit()),
+    }
+}
+
 /// Returns the error for a value of another type.
 pub(crate) fn unfit() -> Failure {
     Failure::new(state::BAD_TEXT, "a value in the file does not fit its column's type")

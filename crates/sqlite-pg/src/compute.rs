@@ -8,7 +8,7 @@ use refrain_sqlite::{Connection, Error};
 use rusqlite::functions::{Context as Call, FunctionFlags};
 use rusqlite::types::{Value as Any, ValueRef};
 
-use crate::arguments::{text, unfit, value};
+use crate::arguments::{real, text, unfit, value, whole};
 use crate::calendar;
 use crate::decode::{self, Decoded};
 use crate::dialect::{fitted, missing};
@@ -133,21 +133,6 @@ fn is_of(call: &Call<'_>) -> Type {
         _ => 0,
     };
     Type::of_oid(oid).unwrap_or(Type::Text)
-}
-
-fn whole(call: &Call<'_>, index: usize) -> Result<i64, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Integer(number) => Ok(number),
-        _ => Err(unfit()),
-    }
-}
-
-fn real(call: &Call<'_>, index: usize) -> Result<f64, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Integer(number) => Ok(number as f64),
-        ValueRef::Real(number) => Ok(number),
-        _ => Err(unfit()),
-    }
 }
 
 /// Reads a text as a value of a type.

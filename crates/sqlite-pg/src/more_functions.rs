@@ -4,9 +4,9 @@
 //! are those of ASCII where their case matters.
 
 use rusqlite::functions::Context as Call;
-use rusqlite::types::{Value as Any, ValueRef};
+use rusqlite::types::Value as Any;
 
-use crate::arguments::{text, unfit};
+use crate::arguments::{real, text, whole};
 use crate::failure::{Failure, state};
 
 type Made = Result<Any, Failure>;
@@ -29,21 +29,6 @@ pub(crate) const MORE: &[(&str, i32, MadeFunction, bool)] = &[
     ("refrain_ln", 1, |call| logarithm(call, f64::ln), true),
     ("refrain_log", 1, |call| logarithm(call, f64::log10), true),
 ];
-
-fn whole(call: &Call<'_>, index: usize) -> Result<i64, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Integer(number) => Ok(number),
-        _ => Err(unfit()),
-    }
-}
-
-fn real(call: &Call<'_>, index: usize) -> Result<f64, Failure> {
-    match call.get_raw(index) {
-        ValueRef::Integer(number) => Ok(number as f64),
-        ValueRef::Real(number) => Ok(number),
-        _ => Err(unfit()),
-    }
-}
 
 /// Writes each word with a capital. A word is a run of letters and digits.
 fn initcap(call: &Call<'_>) -> Made {
