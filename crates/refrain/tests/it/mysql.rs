@@ -175,7 +175,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("{}", self.refrain.log());
+            println!("{}", self.refrain.log());
         }
     }
 }

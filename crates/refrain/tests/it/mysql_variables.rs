@@ -109,7 +109,7 @@ fn each_follows(flavour: Flavour, form: &str) {
         }
         let changed = change(&mut Session::start(own.port(), "shop"), form, name);
         let Some((text, due)) = changed else { continue };
-        eprintln!("{text}");
+        println!("{text}");
         let mut one = Session::start(pooled.port(), "shop");
         let mut two = Session::start(pooled.port(), "shop");
         let there = server(&mut one);
