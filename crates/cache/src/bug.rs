@@ -74,4 +74,6 @@ pub enum Bug {
     ProofFromItsAnswer,
     /// A table counts as covered when it is seen published, whatever transactions run.
     CoveredAtOnce,
+    /// The tables of a replication stream are not looked at again though the catalog has changed.
+    UnseenCatalog,
 }

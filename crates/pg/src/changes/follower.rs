@@ -17,7 +17,7 @@ use refrain_pg_wire::replication::{Change, Streamed, status_update};
 use refrain_pool::Now;
 
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
-use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
+use crate::changes::relations::NamedRelations;
 use crate::changes::snapshot::XidSnapshot;
 use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream, Subscription};
 use crate::changes::transactions::Touched;
@@ -25,8 +25,6 @@ use crate::results::changes::ChangesView;
 use crate::results::places::{Place, table_topic};
 use crate::results::store::ResultStore;
 
-/// Time between two looks at what is published.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time between two status updates.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Time between two status updates while the stream has to come to a position.
@@ -182,9 +180,6 @@ impl Follower {
                 if relations.name(&self.store.topics, oid, full, in_part) {
                     touched.named.push(oid);
                 }
-                if relations.len() > RELATIONS_MAX {
-                    return Err("the stream names too many relations".to_owned());
-                }
             }
         }
         Ok(())
@@ -266,16 +261,15 @@ impl Follower {
                 stream.asks_snapshot(now);
                 (StreamQuestion::Snapshot, questions::SNAPSHOT.to_owned())
             }
-            _ if streaming && stream.look_is_due(now) && may(StreamQuestion::Look) => {
-                stream.looks += 1;
-                stream.look_due = now.after(LOOK_EVERY);
-                let tables = self.place.changes.tables();
-                let named = stream.relations.as_mut().map(|it| it.ask(stream.looks));
-                let named = named.unwrap_or_default();
-                let both: Vec<u32> = tables.iter().chain(&named).copied().collect();
-                stream.looked_at = [tables, named];
-                let version = stream.checked.map_or(0, |checked| checked.version);
-                (StreamQuestion::Look, questions::look(&both, publications, version))
+            _ if streaming && stream.names_are_due() && may(StreamQuestion::Above) => {
+                stream.ask_above()
+            }
+            _ if streaming
+                && stream.look_due <= now
+                && may(StreamQuestion::Look)
+                && may(StreamQuestion::Digest) =>
+            {
+                stream.ask_about_tables(now, self.place.changes.tables(), publications)
             }
             _ => return None,
         };
@@ -326,10 +320,8 @@ impl Follower {
             }
             StreamQuestion::Look => {
                 let looked = Looked::read(rows).ok_or_else(garbled)?;
-                let [tables, named] = std::mem::take(&mut stream.looked_at);
-                if let Some(relations) = &mut stream.relations {
-                    relations.learn(&self.store.topics, stream.looks, &named, &looked.above);
-                }
+                let tables = std::mem::take(&mut stream.looked_at[0]);
+                stream.looked(now, &tables, &looked);
                 let at_once = self.store.cache.has(Bug::CoveredAtOnce);
                 let next = if at_once { None } else { Some(stream.snapshots + 1) };
                 let Some(checked) = stream.checked else { return Ok(()) };
@@ -338,6 +330,21 @@ impl Follower {
                 });
                 self.check_identity()?;
                 self.tell_coverage();
+                self.show();
+            }
+            StreamQuestion::Above => {
+                let looked = Looked::rows(rows).ok_or_else(garbled)?;
+                let named = std::mem::take(&mut stream.looked_at[1]);
+                if let Some(relations) = &mut stream.relations {
+                    relations.learn(&self.store.topics, stream.looks, &named, &looked.above);
+                }
+            }
+            StreamQuestion::Digest => {
+                let digest = Looked::read(rows).ok_or_else(garbled)?;
+                if !self.store.cache.has(Bug::UnseenCatalog) {
+                    stream.digested(now, &digest);
+                }
+                self.check_identity()?;
                 self.show();
             }
         }

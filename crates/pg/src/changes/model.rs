@@ -80,6 +80,8 @@ struct Model {
     /// that will show it. It counts as covered until then: nothing is promised then.
     is_unsettled: bool,
     is_looked_at: bool,
+    /// The digests of the catalog that were read since.
+    digests: u32,
     /// The versions that are visible, and the acknowledged ones with the moments.
     visible: [u64; 2],
     acknowledged: [Vec<(u64, u64)>; 2],
@@ -131,6 +133,7 @@ impl Model {
             changes_of_publications: 1,
             is_unsettled: false,
             is_looked_at: false,
+            digests: 0,
             visible: [0; 2],
             acknowledged: Default::default(),
             last: [0; 2],
@@ -261,10 +264,22 @@ impl Model {
                     row(&["member", &oid, &oid, if published { "" } else { "unpublished" }])
                 };
                 let mut rows: Vec<RowBody> = tables.map(member).collect();
-                rows.push(row(&["as-of", "", "", &self.changes_of_publications.to_string()]));
+                rows.extend(self.digest());
                 rows
             }
+            StreamQuestion::Above => Vec::new(),
+            StreamQuestion::Digest => {
+                // Behind the first that shows a change, the tables are looked at.
+                self.digests += 1;
+                self.is_looked_at |= self.digests > 1;
+                self.digest()
+            }
         }
+    }
+
+    fn digest(&self) -> Vec<RowBody> {
+        let as_of = self.changes_of_publications.to_string();
+        vec![row(&["as-of", "", "", &as_of]), row(&["rest", "", "", "1"])]
     }
 
     /// Something comes to the follower, and goes from it.
@@ -300,7 +315,8 @@ impl Model {
             && let Some((question, Some(rows))) = self.asked.pop_front()
         {
             self.follower.answer(self.now, question, &rows).unwrap();
-            if question == StreamQuestion::Look && std::mem::take(&mut self.is_looked_at) {
+            let looks = matches!(question, StreamQuestion::Look | StreamQuestion::Digest);
+            if looks && std::mem::take(&mut self.is_looked_at) {
                 self.is_unsettled = false;
             }
         }
@@ -356,13 +372,16 @@ impl Model {
             self.sent.clear();
             self.asked.clear();
             self.is_looked_at = false;
+        } else if self.dice.one_in(6) {
+            // The next look is due.
+            self.now = Now(self.now.0 + 1_000_000);
         } else if self.dice.one_in(12) {
             self.published[1] ^= true;
             // A look is due, while the same transactions run.
             self.now = Now(self.now.0 + 1_000_000);
             self.changes_of_publications += 1;
             if !self.published[1] {
-                (self.is_unsettled, self.is_looked_at) = (true, false);
+                (self.is_unsettled, self.is_looked_at, self.digests) = (true, false, 0);
             }
         }
     }
@@ -394,7 +413,9 @@ fn no_reply_is_older_than_promised() {
 
 #[test]
 fn each_planted_bug_is_found() {
-    for bug in [Bug::EarlyEndOfDoubt, Bug::ProofFromItsAnswer, Bug::CoveredAtOnce] {
+    for bug in
+        [Bug::EarlyEndOfDoubt, Bug::ProofFromItsAnswer, Bug::CoveredAtOnce, Bug::UnseenCatalog]
+    {
         let (found, ..) = violations(Some(bug), 400);
         assert!(found > 0, "{bug:?}");
     }

@@ -100,12 +100,19 @@ impl Scene {
                 let least = least.map_or(self.next.to_string(), str::to_owned);
                 vec![row(&[&format!("{least}:{}:{}", self.next, self.running)])]
             }
-            StreamQuestion::Look => {
+            StreamQuestion::Look | StreamQuestion::Above => {
                 let list = text.split_once("'{").unwrap().1.split_once('}').unwrap().0;
                 let asked = list.split(',').filter_map(|oid| oid.parse().ok());
                 let mut rows: Vec<RowBody> = asked.flat_map(|oid| self.catalog(oid)).collect();
-                rows.push(row(&["as-of", "", "", "p1.1"]));
+                rows.retain(|row| question != StreamQuestion::Above || row[6] == b'a');
+                let digest = format!("{:?}", self.parents);
+                let digest = [row(&["as-of", "", "", "p1.1"]), row(&["rest", "", "", &digest])];
+                rows.extend(digest.into_iter().filter(|_| question != StreamQuestion::Above));
                 rows
+            }
+            StreamQuestion::Digest => {
+                let digest = format!("{:?}", self.parents);
+                vec![row(&["as-of", "", "", "p1.1"]), row(&["rest", "", "", &digest])]
             }
         }
     }
