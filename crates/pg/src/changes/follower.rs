@@ -51,6 +51,7 @@ impl Follower {
         let counts = ChangesView {
             database: subscription.database.clone(),
             state: "starting",
+            publications: subscription.publications.clone(),
             slot: subscription.slot.clone(),
             ..ChangesView::default()
         };

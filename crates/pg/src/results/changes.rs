@@ -52,6 +52,8 @@ pub struct ChangesView {
     pub state: &'static str,
     /// Why it is not live, if it is not.
     pub why: String,
+    /// The publications of which it is.
+    pub publications: Vec<String>,
     /// The name of the slot.
     pub slot: String,
     /// The position up to which all commits have been heard.
@@ -72,6 +74,17 @@ pub struct ChangesView {
     pub tables: u64,
     /// See [`Self::tables`].
     pub uncovered: u64,
+}
+
+/// A table that replies read, and whether its changes are in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableCoverage {
+    /// The database, as clients name it.
+    pub database: String,
+    /// Its OID.
+    pub oid: u32,
+    /// Why its changes are not in the stream, if they are not.
+    pub why: Option<&'static Reason>,
 }
 
 /// The reason why the changes of a table are not known to be in the stream.
@@ -213,6 +226,17 @@ impl DatabaseChanges {
     /// Returns the tables about which the catalog is to be asked.
     pub(crate) fn tables(&self) -> Vec<u32> {
         self.known().tables.keys().copied().collect()
+    }
+
+    /// Returns all tables that replies read.
+    pub(crate) fn coverages(&self) -> Vec<TableCoverage> {
+        let known = self.known();
+        let of = |(oid, found): (&u32, &Result<(), Uncovered>)| TableCoverage {
+            database: known.view.database.clone(),
+            oid: *oid,
+            why: found.err().map(Uncovered::reason),
+        };
+        known.tables.iter().map(of).collect()
     }
 
     /// Takes in what is true of tables and was not before. Tables that are gone are forgotten.
