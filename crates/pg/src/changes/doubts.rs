@@ -21,13 +21,16 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
-    /// Voids these topics, and has them in doubt until the transaction is over.
-    pub(super) fn begin(&mut self, xid: u32, mut topics: Vec<Topic>) {
+    /// Voids these topics, and has them in doubt until the transaction is over. Returns how many
+    /// they are.
+    pub(super) fn begin(&mut self, xid: u32, mut topics: Vec<Topic>) -> usize {
         topics.sort_unstable_by_key(Topic::id);
         topics.dedup_by_key(|topic| topic.id());
         topics.iter().for_each(Topic::begin_doubt);
         self.topics += topics.len();
+        let number = topics.len();
         self.commits.push_back((xid, topics.into()));
+        number
     }
 
     /// Ends the doubts about transactions that are over. Returns how many ended.

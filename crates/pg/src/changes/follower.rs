@@ -37,6 +37,8 @@ pub struct Follower {
     store: Arc<ResultStore>,
     subscription: Subscription,
     counts: ChangesView,
+    /// The moment of the last proof since replies are asked for.
+    proven: Option<Now>,
     stream: Option<Stream>,
 }
 
@@ -55,7 +57,7 @@ impl Follower {
             slot: subscription.slot.clone(),
             ..ChangesView::default()
         };
-        let follower = Self { place, store, subscription, counts, stream: None };
+        let follower = Self { place, store, subscription, counts, proven: None, stream: None };
         follower.show();
         follower
     }
@@ -132,7 +134,7 @@ impl Follower {
                 if wants_reply {
                     stream.told = Now(0);
                 }
-                self.reach(end);
+                self.reach(now, end);
                 Ok(())
             }
             Streamed::Data(message) => {
@@ -210,7 +212,7 @@ impl Follower {
             if self.store.cache.has(Bug::EarlyEndOfDoubt) {
                 topics.iter().for_each(Topic::void);
             } else {
-                stream.doubts.begin(xid, topics);
+                self.counts.voids += stream.doubts.begin(xid, topics) as u64;
             }
             self.counts.commits += 1;
             (stream.snapshot_due, stream.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
@@ -219,27 +221,34 @@ impl Follower {
             }
         }
         // Behind the topics: what is proven from here on has been voided.
-        self.reach(end);
+        self.reach(now, end);
         Ok(())
     }
 
     /// Notes that the stream is at a position.
-    fn reach(&mut self, position: u64) {
+    fn reach(&mut self, now: Now, position: u64) {
         let Some(stream) = &mut self.stream else { return };
         let proven = stream.proofs.reach(position);
-        self.prove(proven);
+        self.prove(now, proven);
     }
 
-    fn prove(&mut self, upto: Option<Now>) {
-        if let Some(upto) = upto.filter(|_| self.is_live()) {
-            self.place.changes.prove(upto);
-            self.counts.proofs += 1;
+    fn prove(&mut self, now: Now, upto: Option<Now>) {
+        let Some(upto) = upto.filter(|_| self.is_live()) else { return };
+        self.place.changes.prove(upto);
+        self.counts.proofs += 1;
+        self.counts.lag.count(now.since(upto));
+        if let Some(before) = self.proven.replace(upto) {
+            self.counts.age.count(now.since(before));
         }
     }
 
     /// Returns the next question, which is sent now.
     pub fn question(&mut self, now: Now) -> Option<(StreamQuestion, String)> {
         let is_used = self.place.changes.are_used(now);
+        if !is_used {
+            // Nobody asks for proofs: the age of the last one says nothing.
+            self.proven = None;
+        }
         let stream = self.stream.as_mut()?;
         let Subscription { slot, publications, proof_every, .. } = &self.subscription;
         let (streaming, live) = (stream.is_streaming(), matches!(stream.phase, Phase::Live));
@@ -313,7 +322,7 @@ impl Follower {
                 let late = self.store.cache.has(Bug::ProofFromItsAnswer).then_some(now);
                 let began = late.or(asked).unwrap_or_default();
                 let proven = stream.proofs.answered(began, flushed);
-                self.prove(proven);
+                self.prove(now, proven);
             }
             StreamQuestion::Snapshot => {
                 let snapshot = questions::snapshot(rows).ok_or_else(garbled)?;
@@ -459,7 +468,7 @@ impl Follower {
     pub fn lose(&mut self, why: &str) {
         // The gate closes first: when the doubts end, nothing is given by it any more.
         self.place.changes.lose();
-        self.stream = None;
+        (self.stream, self.proven) = (None, None);
         why.clone_into(&mut self.counts.why);
         self.counts.losses += 1;
         self.show();

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refrain_pool::Now;
+use refrain_pool::stats::Histogram;
 use refrain_sql::normalize::Reason;
 
 use crate::ground::ids::ServerOrigin;
@@ -66,6 +67,8 @@ pub struct ChangesView {
     pub snapshots: u64,
     /// Commits with changes so far.
     pub commits: u64,
+    /// Topics that these have voided: tables, names of tables, and whole databases.
+    pub voids: u64,
     /// Commits in doubt now.
     pub doubts: u64,
     /// How often the stream was lost.
@@ -74,6 +77,10 @@ pub struct ChangesView {
     pub tables: u64,
     /// See [`Self::tables`].
     pub uncovered: u64,
+    /// Time from the question of each proof until it is one.
+    pub lag: Histogram,
+    /// Age of the last proof when the next one came.
+    pub age: Histogram,
 }
 
 /// A table that replies read, and whether its changes are in the stream.

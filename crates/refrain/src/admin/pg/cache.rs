@@ -251,6 +251,7 @@ pub(in crate::admin) const CHANGES: Listing<(ChangesView, u64)> = Listing {
         bigint("losses", |(view, _)| view.losses),
         bigint("tables", |(view, _)| view.tables),
         bigint("uncovered", |(view, _)| view.uncovered),
+        bigint("voids", |(view, _)| view.voids),
         text("publications", |(view, _)| array(&view.publications)),
     ],
     rows: |view| {
