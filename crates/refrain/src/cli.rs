@@ -127,6 +127,10 @@ enum Action {
         /// Address of Refrain, or its URL, as for `refrain advise`
         #[arg(value_name = "URL | ADDRESS:PORT", default_value = "127.0.0.1:6432")]
         target: String,
+        /// Print the SQL of an event trigger instead, by which changes of the schema and of rights
+        /// that pass by Refrain count as well
+        #[arg(long)]
+        ddl: bool,
         /// User to log in as, one of `admin_users` or `stats_users`, and a user of the database,
         /// unless the URL has one; the password is taken from PGPASSWORD
         #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
@@ -305,7 +309,10 @@ pub fn run() -> ExitCode {
                 console.and_then(|console| advise::advise(&console, &mut io::stdout().lock())),
             )
         }
-        (Some(Action::Publication { database, target, user }), _) => {
+        (Some(Action::Publication { ddl: true, .. }), _) => {
+            ended("publication", publication::ddl(&mut io::stdout().lock()))
+        }
+        (Some(Action::Publication { database, target, user, .. }), _) => {
             let console = Console::read(&target, user, |name| env::var(name).ok());
             let print =
                 |console| publication::publication(&console, &database, &mut io::stdout().lock());

@@ -13,6 +13,18 @@ use crate::running::{AnsweredRow, CONSOLE, Connection, Console};
 /// The question to the catalog, in which the tables and the publications are missing.
 const CATALOG: &str = include_str!("publication.sql");
 
+/// The SQL of a trigger that tells of changes of the schema.
+const DDL: &str = include_str!("publication_ddl.sql");
+
+/// Writes the SQL of an event trigger to `out`, by which changes of the schema and of rights are in
+/// the stream.
+///
+/// # Errors
+/// If `out` cannot be written to.
+pub(crate) fn ddl(out: &mut dyn Write) -> Result<(), String> {
+    out.write_all(DDL.as_bytes()).map_err(|error| error.to_string())
+}
+
 /// Writes the SQL to `out`.
 ///
 /// # Errors

@@ -10,25 +10,19 @@
 //! then all replies of before are void. After an error all begins anew, on new connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use refrain_cache::{Bug, Topic};
-use refrain_pg_wire::replication::{Change, Streamed, status_update};
+use refrain_pg_wire::replication::{Change, Streamed};
 use refrain_pool::Now;
 
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
 use crate::changes::relations::NamedRelations;
 use crate::changes::snapshot::XidSnapshot;
-use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream, Subscription};
+use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, STATUS_EVERY, Stream, Subscription};
 use crate::changes::transactions::Touched;
 use crate::results::changes::ChangesView;
 use crate::results::places::{Place, table_topic};
 use crate::results::store::ResultStore;
-
-/// Time between two status updates.
-const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// Time between two status updates while the stream has to come to a position.
-const PING_EVERY: Duration = Duration::from_micros(300);
 
 /// The state machine of one database's stream.
 #[derive(Debug)]
@@ -168,6 +162,11 @@ impl Follower {
                 }
             }
             Change::StreamAbort { .. } | Change::Other => {}
+            Change::Message { is_transactional, prefix } => {
+                if is_transactional {
+                    transactions.current().ok_or_else(outside)?.emit(prefix);
+                }
+            }
             Change::Row(oid) => transactions.current().ok_or_else(outside)?.change(oid),
             Change::Truncate(oids) => {
                 let touched = transactions.current().ok_or_else(outside)?;
@@ -208,7 +207,13 @@ impl Follower {
         if !touched.is_nothing() {
             let reach = self.place.reach();
             topics.extend_from_slice(&reach.every_write);
-            topics.extend(reach.writes.iter().filter(|_| anything).cloned());
+            let schema = touched.schema;
+            topics.extend(reach.writes.iter().filter(|_| anything || schema).cloned());
+            topics.extend(reach.schema.iter().filter(|_| schema).cloned());
+            if schema {
+                self.place.databases_change();
+                stream.define.push(xid);
+            }
             if self.store.cache.has(Bug::EarlyEndOfDoubt) {
                 topics.iter().for_each(Topic::void);
             } else {
@@ -366,6 +371,10 @@ impl Follower {
         let Some(stream) = &mut self.stream else { return };
         self.counts.snapshots += 1;
         let number = stream.snapshots;
+        // First: what servers have said of texts since the event may be of the schema before.
+        if stream.is_defined(snapshot) {
+            self.place.databases_change();
+        }
         let ended = stream.doubts.hear(snapshot);
         stream.tables.hear(number, snapshot);
         if let Some(relations) = &mut stream.relations {
@@ -406,6 +415,8 @@ impl Follower {
         stream.proof_due = now;
         // First the server: what it does not give is kept by nobody from then on.
         self.place.changes.goes_live(checked.origin);
+        // Nobody has told of changes of the schema meanwhile.
+        self.place.databases_change();
         self.place.topics.changes.void();
         self.show();
     }
@@ -426,14 +437,8 @@ impl Follower {
 
     /// Appends a status update for the walsender if one is due.
     pub fn status(&mut self, now: Now, out: &mut Vec<u8>) {
-        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) else {
-            return;
-        };
-        let pause = if stream.proofs.wait() { PING_EVERY } else { STATUS_EVERY };
-        if stream.told.after(pause) <= now {
-            stream.told = now;
-            // The server looks at the time only to show it.
-            status_update(out, stream.proofs.mark(), 0, true);
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) {
+            stream.status(now, out);
         }
     }
 
@@ -452,16 +457,8 @@ impl Follower {
 
     /// Returns the time at which something is due, if nothing comes before.
     pub fn wakes(&self, now: Now) -> Now {
-        let Some(stream) = &self.stream else { return now.after(STATUS_EVERY) };
-        let pause = self.subscription.proof_every.min(STATUS_EVERY);
-        let mut next = now.after(pause);
-        if stream.proofs.wait() {
-            next = next.min(stream.told.after(PING_EVERY));
-        }
-        if stream.wants_snapshot() && !stream.is_asking(StreamQuestion::Snapshot) {
-            next = next.min(stream.snapshot_due);
-        }
-        next
+        let latest = now.after(self.subscription.proof_every.min(STATUS_EVERY));
+        self.stream.as_ref().map_or(latest, |stream| stream.wakes(latest))
     }
 
     /// Notes that the stream is lost.

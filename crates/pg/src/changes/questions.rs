@@ -43,7 +43,7 @@ pub enum StreamQuestion {
     Flushed,
     /// Which tables are published, and what is above and below them.
     Look,
-    /// What is above relations that the stream has named.
+    /// Which relations are above those that the stream has named.
     Above,
     /// Whether the answer to a look at the tables would be another one.
     Digest,
@@ -141,7 +141,7 @@ pub(super) fn start(name: &str, publications: &[String]) -> String {
     let list = quoted.collect::<Vec<_>>().join(",").replace('\'', "''");
     format!(
         "START_REPLICATION SLOT \"{name}\" LOGICAL 0/0 \
-         (proto_version '2', streaming 'on', publication_names '{list}')"
+         (proto_version '2', streaming 'on', messages 'true', publication_names '{list}')"
     )
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use refrain_pg_wire::replication::status_update;
 use refrain_pool::Now;
 
 use crate::changes::coverage::PublishedTables;
@@ -9,6 +10,7 @@ use crate::changes::doubts::Doubts;
 use crate::changes::proofs::Proofs;
 use crate::changes::questions::{self, Checked, Looked, StreamQuestion};
 use crate::changes::relations::NamedRelations;
+use crate::changes::snapshot::XidSnapshot;
 use crate::changes::transactions::Transactions;
 use crate::changes::waits::Waits;
 
@@ -23,6 +25,10 @@ const ALIVE_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same while it looks at the tables: a catalog may have a million of them.
 const LOOK_PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two status updates.
+pub(super) const STATUS_EVERY: Duration = Duration::from_secs(1);
+/// Time between two status updates while the stream has to come to a position.
+const PING_EVERY: Duration = Duration::from_micros(300);
 /// Time between two looks at what is published.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time after which the tables are looked at though nothing seems to have changed.
@@ -57,7 +63,7 @@ pub(super) enum Phase {
 struct LastLook {
     at: Now,
     tables: Vec<u32>,
-    /// What the catalog was like as a whole ([`Looked::as_of`] and [`Looked::rest`]).
+    /// The catalog as a whole, in two numbers ([`Looked::as_of`] and [`Looked::rest`]).
     digest: [String; 2],
     /// Whether the look before had found the same. Parts of the catalog come from caches of the
     /// server's process, which hear of a change a moment after snapshots show it.
@@ -77,6 +83,8 @@ pub(super) struct Stream {
     pub(super) relations: Option<NamedRelations>,
     pub(super) tables: PublishedTables,
     pub(super) doubts: Doubts,
+    /// The transactions that may have changed the schema, and that no snapshot has shown yet.
+    pub(super) define: Vec<u32>,
     pub(super) proofs: Proofs,
     /// The questions that are under way, and since when.
     pub(super) asked: Vec<(StreamQuestion, Now)>,
@@ -110,6 +118,7 @@ impl Stream {
             relations: None,
             tables: PublishedTables::default(),
             doubts: Doubts::default(),
+            define: Vec::new(),
             proofs: Proofs::default(),
             asked: Vec::new(),
             snapshots: 0,
@@ -157,6 +166,35 @@ impl Stream {
         self.phase = Phase::Waiting(Waits::new(self.snapshots + 1));
         (self.heard, self.look_due) = (now, now);
         (self.snapshot_due, self.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
+    }
+
+    /// Appends a status update for the walsender if one is due.
+    pub(super) fn status(&mut self, now: Now, out: &mut Vec<u8>) {
+        let pause = if self.proofs.wait() { PING_EVERY } else { STATUS_EVERY };
+        if self.told.after(pause) <= now {
+            self.told = now;
+            // The server looks at the time only to show it.
+            status_update(out, self.proofs.mark(), 0, true);
+        }
+    }
+
+    /// Returns the time at which something is due, `latest` if nothing is before.
+    pub(super) fn wakes(&self, latest: Now) -> Now {
+        let mut next = latest;
+        if self.proofs.wait() {
+            next = next.min(self.told.after(PING_EVERY));
+        }
+        if self.wants_snapshot() && !self.is_asking(StreamQuestion::Snapshot) {
+            next = next.min(self.snapshot_due);
+        }
+        next
+    }
+
+    /// Whether a snapshot is the first to show a transaction that may have changed the schema.
+    pub(super) fn is_defined(&mut self, snapshot: &XidSnapshot) -> bool {
+        let before = self.define.len();
+        self.define.retain(|xid| !snapshot.is_over_in_stream(*xid));
+        self.define.len() < before
     }
 
     /// Checks that the server has not been silent for too long.

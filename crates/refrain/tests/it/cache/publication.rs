@@ -11,6 +11,7 @@ use crate::world::{Config, Proxy, Version, addr, eventually};
 
 with_both_versions! {
     the_printed_publication_covers_tables_and_no_update_fails,
+    the_printed_trigger_tells_of_the_schema,
 }
 
 const SETUP: &str = "
@@ -60,8 +61,12 @@ const TABLES: &[&str] = &[
 
 /// Runs `refrain publication` against a proxy. Returns what it writes.
 fn publication(proxy: &Proxy, database: &str) -> (bool, String) {
+    printed(&["publication", database, &proxy.addr().to_string()])
+}
+
+fn printed(arguments: &[&str]) -> (bool, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_refrain"))
-        .args(["publication", database, &proxy.addr().to_string()])
+        .args(arguments)
         .output()
         .expect("the program runs");
     let text = [run.stdout, run.stderr].concat();
@@ -77,15 +82,21 @@ fn change(direct: &mut Session, tables: &[&str]) {
     }
 }
 
-fn the_printed_publication_covers_tables_and_no_update_fails(version: Version) {
+/// Starts a server with these tables, and the program over it.
+fn start(version: Version, setup: &str) -> (Cluster, Proxy) {
     let cluster = Cluster::start(version, &[("wal_level", "logical")]).unwrap();
     cluster.psql("postgres", "create database shop").unwrap();
-    let mut direct = Session::open(addr(&cluster), "shop");
-    direct.run(SETUP);
+    Session::open(addr(&cluster), "shop").run(setup);
     let rule = "[[cache.rules]]\nttl = \"10min\"\nconsistency = \"commits\"\n";
     let config = Config::over(&cluster).only("shop").general("workers", "1");
     let config = config.server("changes", "\"replication\"");
     let proxy = config.server("changes_user", "\"postgres\"").more(rule).start();
+    (cluster, proxy)
+}
+
+fn the_printed_publication_covers_tables_and_no_update_fails(version: Version) {
+    let (cluster, proxy) = start(version, SETUP);
+    let mut direct = Session::open(addr(&cluster), "shop");
     let (fine, words) = publication(&proxy, "nowhere");
     assert!(!fine && words.contains("no changes of database nowhere, but of shop"), "{words}");
     let (fine, words) = publication(&proxy, "shop");
@@ -146,4 +157,51 @@ fn the_printed_publication_covers_tables_and_no_update_fails(version: Version) {
     assert!(words.contains("No table is to be added"), "{words}");
     warm(&proxy, Way::Simple, &mut reader, "select count(*) from keyless");
     warm(&proxy, Way::Simple, &mut reader, "select count(*) from half");
+}
+
+fn the_printed_trigger_tells_of_the_schema(version: Version) {
+    let setup = "create table t (a int primary key, b int); insert into t values (1, 1);
+                 create view v as select a from t;
+                 create publication refrain for table t;
+                 create role reader login; grant select on t, v to reader";
+    let (cluster, proxy) = start(version, setup);
+    let mut direct = Session::open(addr(&cluster), "shop");
+    let (fine, words) = printed(&["publication", "shop", "--ddl"]);
+    assert!(fine, "{words}");
+    direct.run(&words);
+    let login = [("user", "reader"), ("database", "shop")];
+    let mut reader = Session::login(proxy.addr(), &login).unwrap_or_else(|_| panic!("a login"));
+    let changes = [
+        ("create or replace view v as select a + 1 as a from t", "select * from v"),
+        ("alter table t add column c int default 7", "select * from t"),
+        ("alter table t rename to u; alter table u rename to t", "select b from t"),
+        (
+            "drop view v; create view v as select 5 as a; grant select on v to reader",
+            "select * from v",
+        ),
+        ("revoke select on t from reader", "select a from t"),
+    ];
+    for (change, text) in changes {
+        let before = warm(&proxy, Way::Simple, &mut reader, text);
+        direct.run(change);
+        // The time of the rule: a second.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let hits = proxy.counter("cache_hits");
+        let after = Way::Simple.read(&mut reader, text);
+        assert_eq!(proxy.counter("cache_hits"), hits, "{change}");
+        assert!(before != after || change.contains("rename"), "{change}: {after}");
+    }
+    // Temporary tables are nobody else's, and a rolled back change is none.
+    direct.run("grant select on t to reader");
+    warm(&proxy, Way::Simple, &mut reader, "select a from t");
+    let commits = || proxy.show("cache changes")[0]["commits"].clone();
+    // The console has the counts of a second ago.
+    std::thread::sleep(std::time::Duration::from_millis(2200));
+    let before = commits();
+    direct.run("create temporary table x (a int primary key); drop table x");
+    direct.run("begin; alter table t add column d int; rollback");
+    direct.run("select pg_logical_emit_message(true, 'other', 'x')");
+    direct.run("select pg_logical_emit_message(false, 'refrain', 'x')");
+    std::thread::sleep(std::time::Duration::from_millis(2200));
+    assert_eq!(commits(), before);
 }
