@@ -19,6 +19,9 @@ use crate::results::places::topic_of;
 /// Most relations that are remembered. A change of another one may touch anything.
 const RELATIONS_MAX: usize = 64 * 1024;
 
+/// Topics of a relation that are its own, in front of those of the relations above it.
+pub(super) const OWN_TOPICS: usize = 3;
+
 /// The relations of a stream.
 #[derive(Debug)]
 pub(super) struct NamedRelations {
@@ -157,7 +160,8 @@ impl NamedRelations {
         above: &[(u32, String)],
     ) -> Arc<[Topic]> {
         let topic = |what: String| topic_of(topics, self.identity, &what);
-        let own = [format!("table {oid}"), format!("name {name}"), format!("below {oid}")];
+        let own: [_; OWN_TOPICS] =
+            [format!("table {oid}"), format!("name {name}"), format!("below {oid}")];
         let above =
             above.iter().flat_map(|(oid, name)| [format!("table {oid}"), format!("name {name}")]);
         own.into_iter().chain(above).map(topic).collect()
