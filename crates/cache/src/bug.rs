@@ -74,4 +74,16 @@ pub enum Bug {
     ProofFromItsAnswer,
     /// A table counts as covered when it is seen published, whatever transactions run.
     CoveredAtOnce,
+    /// A commit is in doubt until the next snapshot comes, whatever transactions run by it.
+    AnySnapshot,
+    /// Neither a loss of the replication stream nor a look at its tables voids anything.
+    KeptThroughLoss,
+    /// A change of a partition in a replication stream does not touch what is above it.
+    LeafWithoutParent,
+    /// A relation of a replication stream of which nothing is known touches nothing.
+    UnknownRelation,
+    /// A part of a transaction that is rolled back takes back all that came of the transaction.
+    AbortedPart,
+    /// The tables of a replication stream are not looked at again though the catalog has changed.
+    UnseenCatalog,
 }

@@ -111,6 +111,13 @@ pub enum Change<'a> {
         /// The subtransaction that was rolled back, or the transaction itself.
         subxid: u32,
     },
+    /// A message that a session has written into the log (`pg_logical_emit_message`).
+    Message {
+        /// Whether it belongs to the transaction whose changes come.
+        is_transactional: bool,
+        /// Its prefix.
+        prefix: &'a [u8],
+    },
     /// A message that says nothing of rows: of a type, of an origin, or of a later version.
     Other,
 }
@@ -147,6 +154,7 @@ impl<'a> Change<'a> {
                 of_change().and_then(int).map(|(oid, _)| Self::Row(oid))
             }
             pgoutput::TRUNCATE => of_change().and_then(truncate),
+            pgoutput::MESSAGE => of_change().and_then(emitted),
             pgoutput::STREAM_START => int(body).map(|(xid, _)| Self::StreamStart { xid }),
             pgoutput::STREAM_STOP => Some(Self::StreamStop),
             pgoutput::STREAM_COMMIT => stream_commit(body),
@@ -171,6 +179,13 @@ fn truncate(body: &[u8]) -> Option<Change<'_>> {
     let (oids, rest) = oids.as_chunks();
     let is_whole = oids.len() == count as usize && rest.is_empty();
     is_whole.then_some(Change::Truncate(Oids(oids)))
+}
+
+fn emitted(body: &[u8]) -> Option<Change<'_>> {
+    let (flags, rest) = body.split_first()?;
+    // Its position.
+    let (prefix, _) = split_string(rest.get(8..)?)?;
+    Some(Change::Message { is_transactional: flags & 1 != 0, prefix })
 }
 
 fn stream_commit(body: &[u8]) -> Option<Change<'_>> {
@@ -218,6 +233,10 @@ mod tests {
                 message(&[b"T\0\0\0\x02\0\0\0\0\x07\0\0\0\x09"]),
                 Change::Truncate(Oids(&[[0, 0, 0, 7], [0, 0, 0, 9]])),
             ),
+            (
+                message(&[b"M\x01", &long, b"refrain\0\0\0\0\x03ddl"]),
+                Change::Message { is_transactional: true, prefix: b"refrain" },
+            ),
             (message(&[b"S", &xid, b"\x01"]), Change::StreamStart { xid: 769 }),
             (message(&[b"c", &xid, b"\0", &[9; 8], &long, &[0; 8]]), {
                 Change::StreamCommit { xid: 769, end }
@@ -234,7 +253,7 @@ mod tests {
             assert_eq!(Change::read(&message, false), Ok(due), "{message:?}");
         }
         assert_eq!(Change::read(b"E", true), Ok(Change::StreamStop));
-        for other in [&b"Y\0\0\x40\x01public\0t\0"[..], b"O", b"M", b"~"] {
+        for other in [&b"Y\0\0\x40\x01public\0t\0"[..], b"O", b"m", b"~"] {
             assert_eq!(Change::read(other, false), Ok(Change::Other));
         }
     }
@@ -242,8 +261,13 @@ mod tests {
     #[test]
     fn within_a_part_of_a_transaction_changes_have_a_number_in_front() {
         for (message, due) in whole() {
-            let is_change =
-                matches!(due, Change::Relation { .. } | Change::Row(_) | Change::Truncate(_));
+            let is_change = matches!(
+                due,
+                Change::Relation { .. }
+                    | Change::Row(_)
+                    | Change::Truncate(_)
+                    | Change::Message { .. }
+            );
             if is_change {
                 let numbered = [&message[..1], &[0, 0, 3, 2], &message[1..]].concat();
                 assert_eq!(Change::read(&numbered, true), Ok(due));

@@ -116,6 +116,8 @@ pub mod pgoutput {
     pub const STREAM_STOP: u8 = b'E';
     /// A transaction that came in parts has been committed.
     pub const STREAM_COMMIT: u8 = b'c';
+    /// A message that a session has written into the log.
+    pub const MESSAGE: u8 = b'M';
     /// A transaction that came in parts, or a subtransaction of one, has been rolled back.
     pub const STREAM_ABORT: u8 = b'A';
 }

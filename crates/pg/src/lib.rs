@@ -41,7 +41,7 @@ pub use reads::{findings, question};
 pub use refrain_cache::Bug as CacheBug;
 pub use refrain_cache::{Figures as CacheFigures, Stats as CacheStats};
 pub use refrain_pool::{ClientSerial, Conn, Core, Now};
-pub use results::changes::ChangesView;
+pub use results::changes::{ChangesView, TableCoverage};
 pub use results::repeats::Repeated;
 pub use results::store::Flush;
 pub use results::texts::without_literals;

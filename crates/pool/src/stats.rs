@@ -8,7 +8,7 @@
 pub const BUCKETS: usize = 28;
 
 /// A histogram of times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Number of times in each bucket.
     pub buckets: [u64; BUCKETS],

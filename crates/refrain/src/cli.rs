@@ -11,12 +11,14 @@ use clap_complete::Shell;
 use refrain_config::{DriverChoice, LogFormat, LogLevel, Options, PoolMode, Workers};
 use refrain_drive::Address;
 
-use crate::advise::Console;
 use crate::pgbouncer::Asked;
 use crate::place::Estate;
 use crate::program::Program;
+use crate::running::Console;
 use crate::source::{From, Loaded, Overrides, PasswordFrom, Source};
-use crate::{advise, check, descriptors, log, machine, manual, pgbouncer, program, source};
+use crate::{
+    advise, check, descriptors, log, machine, manual, pgbouncer, program, publication, source,
+};
 
 /// The exit code for a command line or a configuration that cannot work.
 const USAGE: u8 = 2;
@@ -61,6 +63,9 @@ Examples:
   See which reads a cache would answer best:
       refrain advise
       PGSSLMODE=require refrain advise pooler.internal:6432
+
+  Print the publication that rules of the cache by commits need, and run it:
+      refrain publication app | psql -h db.internal -U postgres app
 
 Signals: HUP reloads the configuration. INT or TERM lets transactions finish and then exits;
 a second INT or TERM exits at once, as does QUIT. USR1 pauses all databases, USR2 resumes them.";
@@ -111,6 +116,23 @@ enum Action {
         target: String,
         /// User to log in as, one of `admin_users` or `stats_users`, unless the URL has one; the
         /// password is taken from PGPASSWORD
+        #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
+        user: String,
+    },
+    /// Ask a running Refrain which tables rules with `consistency = "commits"` depend on, and print
+    /// the SQL of their publication
+    Publication {
+        /// Database, by the name that clients use
+        database: String,
+        /// Address of Refrain, or its URL, as for `refrain advise`
+        #[arg(value_name = "URL | ADDRESS:PORT", default_value = "127.0.0.1:6432")]
+        target: String,
+        /// Print the SQL of an event trigger instead, by which changes of the schema and of rights
+        /// that pass by Refrain count as well
+        #[arg(long)]
+        ddl: bool,
+        /// User to log in as, one of `admin_users` or `stats_users`, and a user of the database,
+        /// unless the URL has one; the password is taken from PGPASSWORD
         #[arg(long, value_name = "NAME", env = "PGUSER", default_value = "postgres")]
         user: String,
     },
@@ -286,6 +308,15 @@ pub fn run() -> ExitCode {
                 "advise",
                 console.and_then(|console| advise::advise(&console, &mut io::stdout().lock())),
             )
+        }
+        (Some(Action::Publication { ddl: true, .. }), _) => {
+            ended("publication", publication::ddl(&mut io::stdout().lock()))
+        }
+        (Some(Action::Publication { database, target, user, .. }), _) => {
+            let console = Console::read(&target, user, |name| env::var(name).ok());
+            let print =
+                |console| publication::publication(&console, &database, &mut io::stdout().lock());
+            ended("publication", console.and_then(print))
         }
         (None, target) => {
             let target = target.or_else(|| env::var(source::TARGET).ok());

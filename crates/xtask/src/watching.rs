@@ -170,6 +170,23 @@ const ROWS: &[Row] = &[
                 &[("sum(rate(refrain_cache_saved_us_total@[R])) / 1e6", "of a server")],
             ),
             panel(
+                "Age of proofs (consistency = commits)",
+                "s",
+                &[(
+                    "histogram_quantile(0.99, sum by (le, database) \
+                     (rate(refrain_cache_changes_proof_age_seconds_bucket@[R])))",
+                    "{{database}} 99 %",
+                )],
+            ),
+            panel(
+                "Commits in replication streams",
+                "ops",
+                &[(
+                    "sum by (database) (rate(refrain_cache_changes_commits_total@[R]))",
+                    "{{database}}",
+                )],
+            ),
+            panel(
                 "Memory",
                 "bytes",
                 &[
@@ -294,6 +311,14 @@ const ALERTS: &[Alert] = &[
         severity: "warning",
         summary: "A server of {{ $labels.database }} and Refrain do not agree.",
         what_to_do: "The log has the message. It may be a bug of Refrain: report it.",
+    },
+    Alert {
+        name: "RefrainChangesLost",
+        holds: "refrain_cache_changes_live == 0",
+        lasts: "2m",
+        severity: "warning",
+        summary: "The replication stream of {{ $labels.database }} is not live.",
+        what_to_do: "SHOW CACHE CHANGES says why. Reads of its rules go to PostgreSQL meanwhile.",
     },
     Alert {
         name: "RefrainPaused",

@@ -10,27 +10,19 @@
 //! then all replies of before are void. After an error all begins anew, on new connections.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use refrain_cache::{Bug, Topic};
-use refrain_pg_wire::replication::{Change, Streamed, status_update};
+use refrain_pg_wire::replication::{Change, Streamed};
 use refrain_pool::Now;
 
 use crate::changes::questions::{self, Looked, RowBody, StreamQuestion};
-use crate::changes::relations::{NamedRelations, RELATIONS_MAX};
+use crate::changes::relations::{NamedRelations, OWN_TOPICS};
 use crate::changes::snapshot::XidSnapshot;
-use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, Stream, Subscription};
+use crate::changes::stream::{Phase, SNAPSHOT_PAUSES, STATUS_EVERY, Stream, Subscription};
 use crate::changes::transactions::Touched;
 use crate::results::changes::ChangesView;
 use crate::results::places::{Place, table_topic};
 use crate::results::store::ResultStore;
-
-/// Time between two looks at what is published.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Time between two status updates.
-const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// Time between two status updates while the stream has to come to a position.
-const PING_EVERY: Duration = Duration::from_micros(300);
 
 /// The state machine of one database's stream.
 #[derive(Debug)]
@@ -39,7 +31,9 @@ pub struct Follower {
     store: Arc<ResultStore>,
     subscription: Subscription,
     counts: ChangesView,
-    stream: Option<Stream>,
+    /// The moment of the last proof since replies are asked for.
+    proven: Option<Now>,
+    pub(super) stream: Option<Stream>,
 }
 
 impl Follower {
@@ -53,10 +47,11 @@ impl Follower {
         let counts = ChangesView {
             database: subscription.database.clone(),
             state: "starting",
+            publications: subscription.publications.clone(),
             slot: subscription.slot.clone(),
             ..ChangesView::default()
         };
-        let follower = Self { place, store, subscription, counts, stream: None };
+        let follower = Self { place, store, subscription, counts, proven: None, stream: None };
         follower.show();
         follower
     }
@@ -69,18 +64,6 @@ impl Follower {
     /// Whether the stream is live.
     pub fn is_live(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| matches!(stream.phase, Phase::Live))
-    }
-
-    /// Whether the stream has begun, or is to be made.
-    #[cfg(test)]
-    pub(super) fn has_begun(&self) -> bool {
-        self.stream.is_some()
-    }
-
-    /// Whether the stream has begun.
-    #[cfg(test)]
-    pub(super) fn is_streaming(&self) -> bool {
-        self.stream.as_ref().is_some_and(Stream::is_streaming)
     }
 
     /// Returns the next command for the walsender, if there is one.
@@ -133,7 +116,7 @@ impl Follower {
                 if wants_reply {
                     stream.told = Now(0);
                 }
-                self.reach(end);
+                self.reach(now, end);
                 Ok(())
             }
             Streamed::Data(message) => {
@@ -160,13 +143,20 @@ impl Follower {
                 let touched = transactions.end(xid);
                 return self.commit(now, xid, &touched, end);
             }
-            Change::StreamAbort { xid, subxid } if xid == subxid => {
+            Change::StreamAbort { xid, subxid }
+                if xid == subxid || self.store.cache.has(Bug::AbortedPart) =>
+            {
                 let touched = transactions.end(xid);
                 if let Some(relations) = &mut stream.relations {
                     relations.named_by(&touched.named, xid);
                 }
             }
             Change::StreamAbort { .. } | Change::Other => {}
+            Change::Message { is_transactional, prefix } => {
+                if is_transactional {
+                    transactions.current().ok_or_else(outside)?.emit(prefix);
+                }
+            }
             Change::Row(oid) => transactions.current().ok_or_else(outside)?.change(oid),
             Change::Truncate(oids) => {
                 let touched = transactions.current().ok_or_else(outside)?;
@@ -181,9 +171,6 @@ impl Follower {
                 let relations = stream.relations.as_mut().ok_or_else(outside)?;
                 if relations.name(&self.store.topics, oid, full, in_part) {
                     touched.named.push(oid);
-                }
-                if relations.len() > RELATIONS_MAX {
-                    return Err("the stream names too many relations".to_owned());
                 }
             }
         }
@@ -201,20 +188,29 @@ impl Follower {
         let mut topics = Vec::new();
         let mut anything = touched.anything;
         for oid in &touched.changed {
-            topics.extend_from_slice(stream.tables.touched(*oid));
+            let is_alone = self.store.cache.has(Bug::LeafWithoutParent);
+            let others = if is_alone { &[] } else { stream.tables.touched(*oid) };
+            topics.extend_from_slice(others);
             match relations.as_ref().and_then(|relations| relations.topics(*oid)) {
+                Some(own) if is_alone => topics.extend_from_slice(&own[..OWN_TOPICS]),
                 Some(own) => topics.extend_from_slice(&own),
-                None => anything = true,
+                None => anything = !self.store.cache.has(Bug::UnknownRelation),
             }
         }
         if !touched.is_nothing() {
             let reach = self.place.reach();
             topics.extend_from_slice(&reach.every_write);
-            topics.extend(reach.writes.iter().filter(|_| anything).cloned());
+            let schema = touched.schema;
+            topics.extend(reach.writes.iter().filter(|_| anything || schema).cloned());
+            topics.extend(reach.schema.iter().filter(|_| schema).cloned());
+            if schema {
+                self.place.databases_change();
+                stream.define.push(xid);
+            }
             if self.store.cache.has(Bug::EarlyEndOfDoubt) {
                 topics.iter().for_each(Topic::void);
             } else {
-                stream.doubts.begin(xid, topics);
+                self.counts.voids += stream.doubts.begin(xid, topics) as u64;
             }
             self.counts.commits += 1;
             (stream.snapshot_due, stream.snapshot_pause) = (now, SNAPSHOT_PAUSES[0]);
@@ -223,27 +219,34 @@ impl Follower {
             }
         }
         // Behind the topics: what is proven from here on has been voided.
-        self.reach(end);
+        self.reach(now, end);
         Ok(())
     }
 
     /// Notes that the stream is at a position.
-    fn reach(&mut self, position: u64) {
+    fn reach(&mut self, now: Now, position: u64) {
         let Some(stream) = &mut self.stream else { return };
         let proven = stream.proofs.reach(position);
-        self.prove(proven);
+        self.prove(now, proven);
     }
 
-    fn prove(&mut self, upto: Option<Now>) {
-        if let Some(upto) = upto.filter(|_| self.is_live()) {
-            self.place.changes.prove(upto);
-            self.counts.proofs += 1;
+    fn prove(&mut self, now: Now, upto: Option<Now>) {
+        let Some(upto) = upto.filter(|_| self.is_live()) else { return };
+        self.place.changes.prove(upto);
+        self.counts.proofs += 1;
+        self.counts.lag.count(now.since(upto));
+        if let Some(before) = self.proven.replace(upto) {
+            self.counts.age.count(now.since(before));
         }
     }
 
     /// Returns the next question, which is sent now.
     pub fn question(&mut self, now: Now) -> Option<(StreamQuestion, String)> {
         let is_used = self.place.changes.are_used(now);
+        if !is_used {
+            // Nobody asks for proofs: the age of the last one says nothing.
+            self.proven = None;
+        }
         let stream = self.stream.as_mut()?;
         let Subscription { slot, publications, proof_every, .. } = &self.subscription;
         let (streaming, live) = (stream.is_streaming(), matches!(stream.phase, Phase::Live));
@@ -266,16 +269,15 @@ impl Follower {
                 stream.asks_snapshot(now);
                 (StreamQuestion::Snapshot, questions::SNAPSHOT.to_owned())
             }
-            _ if streaming && stream.look_is_due(now) && may(StreamQuestion::Look) => {
-                stream.looks += 1;
-                stream.look_due = now.after(LOOK_EVERY);
-                let tables = self.place.changes.tables();
-                let named = stream.relations.as_mut().map(|it| it.ask(stream.looks));
-                let named = named.unwrap_or_default();
-                let both: Vec<u32> = tables.iter().chain(&named).copied().collect();
-                stream.looked_at = [tables, named];
-                let version = stream.checked.map_or(0, |checked| checked.version);
-                (StreamQuestion::Look, questions::look(&both, publications, version))
+            _ if streaming && stream.names_are_due() && may(StreamQuestion::Above) => {
+                stream.ask_above()
+            }
+            _ if streaming
+                && stream.look_due <= now
+                && may(StreamQuestion::Look)
+                && may(StreamQuestion::Digest) =>
+            {
+                stream.ask_about_tables(now, self.place.changes.tables(), publications)
             }
             _ => return None,
         };
@@ -318,7 +320,7 @@ impl Follower {
                 let late = self.store.cache.has(Bug::ProofFromItsAnswer).then_some(now);
                 let began = late.or(asked).unwrap_or_default();
                 let proven = stream.proofs.answered(began, flushed);
-                self.prove(proven);
+                self.prove(now, proven);
             }
             StreamQuestion::Snapshot => {
                 let snapshot = questions::snapshot(rows).ok_or_else(garbled)?;
@@ -326,10 +328,8 @@ impl Follower {
             }
             StreamQuestion::Look => {
                 let looked = Looked::read(rows).ok_or_else(garbled)?;
-                let [tables, named] = std::mem::take(&mut stream.looked_at);
-                if let Some(relations) = &mut stream.relations {
-                    relations.learn(&self.store.topics, stream.looks, &named, &looked.above);
-                }
+                let tables = std::mem::take(&mut stream.looked_at[0]);
+                stream.looked(now, &tables, &looked);
                 let at_once = self.store.cache.has(Bug::CoveredAtOnce);
                 let next = if at_once { None } else { Some(stream.snapshots + 1) };
                 let Some(checked) = stream.checked else { return Ok(()) };
@@ -338,6 +338,21 @@ impl Follower {
                 });
                 self.check_identity()?;
                 self.tell_coverage();
+                self.show();
+            }
+            StreamQuestion::Above => {
+                let looked = Looked::rows(rows).ok_or_else(garbled)?;
+                let named = std::mem::take(&mut stream.looked_at[1]);
+                if let Some(relations) = &mut stream.relations {
+                    relations.learn(&self.store.topics, stream.looks, &named, &looked.above);
+                }
+            }
+            StreamQuestion::Digest => {
+                let digest = Looked::read(rows).ok_or_else(garbled)?;
+                if !self.store.cache.has(Bug::UnseenCatalog) {
+                    stream.digested(now, &digest);
+                }
+                self.check_identity()?;
                 self.show();
             }
         }
@@ -349,7 +364,12 @@ impl Follower {
         let Some(stream) = &mut self.stream else { return };
         self.counts.snapshots += 1;
         let number = stream.snapshots;
-        let ended = stream.doubts.hear(snapshot);
+        // First: what servers have said of texts since the event may be of the schema before.
+        if stream.is_defined(snapshot) {
+            self.place.databases_change();
+        }
+        let any = self.store.cache.has(Bug::AnySnapshot);
+        let ended = stream.doubts.hear(snapshot, any);
         stream.tables.hear(number, snapshot);
         if let Some(relations) = &mut stream.relations {
             relations.hear(snapshot);
@@ -389,7 +409,11 @@ impl Follower {
         stream.proof_due = now;
         // First the server: what it does not give is kept by nobody from then on.
         self.place.changes.goes_live(checked.origin);
-        self.place.topics.changes.void();
+        // Nobody has told of changes of the schema meanwhile.
+        self.place.databases_change();
+        if !self.store.cache.has(Bug::KeptThroughLoss) {
+            self.place.topics.changes.void();
+        }
         self.show();
     }
 
@@ -401,7 +425,8 @@ impl Follower {
         if news.is_empty() {
             return;
         }
-        for oid in news.keys() {
+        let keeps = self.store.cache.has(Bug::KeptThroughLoss);
+        for oid in news.keys().filter(|_| !keeps) {
             table_topic(&self.store.topics, checked.identity, *oid).void();
         }
         self.place.changes.learn(news);
@@ -409,14 +434,8 @@ impl Follower {
 
     /// Appends a status update for the walsender if one is due.
     pub fn status(&mut self, now: Now, out: &mut Vec<u8>) {
-        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) else {
-            return;
-        };
-        let pause = if stream.proofs.wait() { PING_EVERY } else { STATUS_EVERY };
-        if stream.told.after(pause) <= now {
-            stream.told = now;
-            // The server looks at the time only to show it.
-            status_update(out, stream.proofs.mark(), 0, true);
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_streaming()) {
+            stream.status(now, out);
         }
     }
 
@@ -435,23 +454,15 @@ impl Follower {
 
     /// Returns the time at which something is due, if nothing comes before.
     pub fn wakes(&self, now: Now) -> Now {
-        let Some(stream) = &self.stream else { return now.after(STATUS_EVERY) };
-        let pause = self.subscription.proof_every.min(STATUS_EVERY);
-        let mut next = now.after(pause);
-        if stream.proofs.wait() {
-            next = next.min(stream.told.after(PING_EVERY));
-        }
-        if stream.wants_snapshot() && !stream.is_asking(StreamQuestion::Snapshot) {
-            next = next.min(stream.snapshot_due);
-        }
-        next
+        let latest = now.after(self.subscription.proof_every.min(STATUS_EVERY));
+        self.stream.as_ref().map_or(latest, |stream| stream.wakes(latest))
     }
 
     /// Notes that the stream is lost.
     pub fn lose(&mut self, why: &str) {
         // The gate closes first: when the doubts end, nothing is given by it any more.
         self.place.changes.lose();
-        self.stream = None;
+        (self.stream, self.proven) = (None, None);
         why.clone_into(&mut self.counts.why);
         self.counts.losses += 1;
         self.show();

@@ -13,10 +13,15 @@ use crate::settings::value::write_literal;
 
 /// The question about tables and what is published, in which parts are missing.
 const LOOK: &str = include_str!("look.sql");
+/// The question about what is above relations.
+const ABOVE: &str = include_str!("above.sql");
+/// The question about two numbers that differ from those of before if the answer to one of the
+/// other questions may differ.
+const DIGEST: &str = include_str!("digest.sql");
 /// A part of it: publications of schemas.
-const SCHEMAS: &str =
-    "UNION ALL SELECT 's' || b.oid || '.' || b.xmin FROM pg_catalog.pg_publication_namespace b";
-/// The first version of PostgreSQL with such publications.
+const SCHEMAS: &str = "UNION ALL SELECT b.oid::int8 | 2::int8 << 32, b.xmin::text::int8 \
+                       FROM pg_catalog.pg_publication_namespace b";
+/// The first version of PostgreSQL with such publications, and with filters of rows.
 const WITH_SCHEMAS: u32 = 150_000;
 /// The first version of PostgreSQL whose streams have transactions before they are over.
 const VERSION_MIN: u32 = 140_000;
@@ -38,6 +43,10 @@ pub enum StreamQuestion {
     Flushed,
     /// Which tables are published, and what is above and below them.
     Look,
+    /// Which relations are above those that the stream has named.
+    Above,
+    /// Whether the answer to a look at the tables would be another one.
+    Digest,
 }
 
 /// The body of a DataRow.
@@ -132,24 +141,38 @@ pub(super) fn start(name: &str, publications: &[String]) -> String {
     let list = quoted.collect::<Vec<_>>().join(",").replace('\'', "''");
     format!(
         "START_REPLICATION SLOT \"{name}\" LOGICAL 0/0 \
-         (proto_version '2', streaming 'on', publication_names '{list}')"
+         (proto_version '2', streaming 'on', messages 'true', publication_names '{list}')"
     )
 }
 
 /// Returns the text that asks about tables, of a server of this version.
 pub(super) fn look(tables: &[u32], publications: &[String], version: u32) -> String {
+    let whole = if version < WITH_SCHEMAS { "true" } else { "t.qual IS NULL" };
+    let look = filled(LOOK, tables).replace("$publications", &literals(publications));
+    let (look, above) = (look.replace("$whole", whole), above(tables));
+    format!("({look}) UNION ALL ({above}) UNION ALL ({})", digest(tables, version))
+}
+
+/// Returns the text that asks what is above relations.
+pub(super) fn above(relations: &[u32]) -> String {
+    filled(ABOVE, relations)
+}
+
+/// Returns the text that asks a server of this version whether something has changed.
+pub(super) fn digest(tables: &[u32], version: u32) -> String {
+    let schemas = if version < WITH_SCHEMAS { "" } else { SCHEMAS };
+    filled(DIGEST, tables).replace("$schemas", schemas)
+}
+
+/// Returns a question without its comments, with these relations.
+fn filled(question: &str, relations: &[u32]) -> String {
     let mut list = String::new();
-    for oid in tables {
+    for oid in relations {
         let comma = if list.is_empty() { "" } else { "," };
         let _ = write!(list, "{comma}{oid}");
     }
-    let lines = LOOK.lines().filter(|line| !line.starts_with("--"));
-    lines
-        .collect::<Vec<_>>()
-        .join("\n")
-        .replace("$tables", &list)
-        .replace("$publications", &literals(publications))
-        .replace("$schemas", if version < WITH_SCHEMAS { "" } else { SCHEMAS })
+    let lines = question.lines().filter(|line| !line.starts_with("--"));
+    lines.collect::<Vec<_>>().join("\n").replace("$tables", &list)
 }
 
 /// The answer of the catalog about tables.
@@ -161,11 +184,19 @@ pub(super) struct Looked {
     pub(super) above: BTreeMap<u32, Vec<(u32, String)>>,
     /// Differs if a publication was changed.
     pub(super) as_of: String,
+    /// Differs if something else was changed that counts.
+    pub(super) rest: String,
 }
 
 impl Looked {
-    /// Reads the answer; `None` if it is none.
+    /// Reads the answer about tables, or to the question whether something has changed; `None` if
+    /// it is none.
     pub(super) fn read(rows: &[RowBody]) -> Option<Self> {
+        Self::rows(rows).filter(|looked| !looked.as_of.is_empty() && !looked.rest.is_empty())
+    }
+
+    /// Reads the answer about what is above relations.
+    pub(super) fn rows(rows: &[RowBody]) -> Option<Self> {
         let mut looked = Self::default();
         for row in rows {
             match texts(row)[..] {
@@ -177,12 +208,15 @@ impl Looked {
                     above.push((parent.parse().ok()?, name.to_owned()));
                 }
                 [Some("as-of"), _, _, as_of] => {
-                    as_of.unwrap_or("none").clone_into(&mut looked.as_of)
+                    as_of.unwrap_or("none").clone_into(&mut looked.as_of);
+                }
+                [Some("rest"), _, _, rest] => {
+                    rest.unwrap_or("none").clone_into(&mut looked.rest);
                 }
                 _ => return None,
             }
         }
-        (!looked.as_of.is_empty()).then_some(looked)
+        Some(looked)
     }
 
     fn member(&mut self, oid: u32, member: u32, why: &str) {
@@ -301,8 +335,12 @@ pub(super) mod tests {
         assert!(check(&publications).contains("ARRAY['a\"b','it''s']"));
         let text = look(&[7, 9], &publications, 150_000);
         assert!(text.contains("'{7,9}'") && text.contains("IN ('a\"b','it''s')"), "{text}");
-        assert!(text.contains("pg_publication_namespace") && !text.contains('$'));
-        assert!(!look(&[], &publications, 149_999).contains("pg_publication_namespace"));
+        assert!(text.contains("pg_publication_namespace") && text.contains("qual"), "{text}");
+        let old = look(&[], &publications, 149_999);
+        assert!(!old.contains("pg_publication_namespace") && !old.contains("qual"), "{old}");
+        for text in [text, old, above(&[7]), digest(&[7], 150_000)] {
+            assert!(!text.contains('$') && !text.contains("--"), "{text}");
+        }
     }
 
     #[test]
@@ -324,6 +362,7 @@ pub(super) mod tests {
             row(&["member", "5", "6", "unlogged"]),
             row(&["member", "5", "5", "kinds"]),
             row(&["above", "2", "1", "public.t"]),
+            row(&["rest", "", "", "7"]),
             row(&["as-of", "", "", "p1.2"]),
         ];
         let looked = Looked::read(&rows).unwrap();
@@ -331,6 +370,9 @@ pub(super) mod tests {
         assert_eq!((found(1), looked.tables[&1].0.len()), (Ok(()), 2));
         assert_eq!((found(3), found(5)), (Err(Uncovered::Child), Err(Uncovered::Kinds)));
         assert_eq!(looked.above[&2], [(1, "public.t".to_owned())]);
-        assert!(Looked::read(&rows[..7]).is_none() && Looked::read(&[row(&["x"])]).is_none());
+        for length in [6, 7, 8] {
+            assert!(Looked::read(&rows[..length]).is_none());
+        }
+        assert!(Looked::read(&[row(&["x"])]).is_none() && Looked::rows(&rows[..7]).is_some());
     }
 }

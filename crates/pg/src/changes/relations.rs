@@ -16,8 +16,11 @@ use crate::changes::snapshot::XidSnapshot;
 use crate::ground::ids::DatabaseIdentity;
 use crate::results::places::topic_of;
 
-/// Most relations that are remembered.
-pub(super) const RELATIONS_MAX: usize = 64 * 1024;
+/// Most relations that are remembered. A change of another one may touch anything.
+const RELATIONS_MAX: usize = 64 * 1024;
+
+/// Topics of a relation that are its own, in front of those of the relations above it.
+pub(super) const OWN_TOPICS: usize = 3;
 
 /// The relations of a stream.
 #[derive(Debug)]
@@ -62,6 +65,9 @@ impl NamedRelations {
     /// of the transaction is to be noted.
     pub(super) fn name(&mut self, topics: &Topics, oid: u32, name: String, in_part: bool) -> bool {
         if in_part && self.known.get(&oid).is_some_and(|known| known.name == name) {
+            return false;
+        }
+        if self.known.len() >= RELATIONS_MAX && !self.known.contains_key(&oid) {
             return false;
         }
         let touched = self.touched(topics, oid, &name, &[]);
@@ -146,11 +152,6 @@ impl NamedRelations {
         (relation.above == Above::Known).then(|| relation.topics.clone())
     }
 
-    /// Returns the number of relations.
-    pub(super) fn len(&self) -> usize {
-        self.known.len()
-    }
-
     fn touched(
         &self,
         topics: &Topics,
@@ -159,7 +160,8 @@ impl NamedRelations {
         above: &[(u32, String)],
     ) -> Arc<[Topic]> {
         let topic = |what: String| topic_of(topics, self.identity, &what);
-        let own = [format!("table {oid}"), format!("name {name}"), format!("below {oid}")];
+        let own: [_; OWN_TOPICS] =
+            [format!("table {oid}"), format!("name {name}"), format!("below {oid}")];
         let above =
             above.iter().flat_map(|(oid, name)| [format!("table {oid}"), format!("name {name}")]);
         own.into_iter().chain(above).map(topic).collect()
@@ -244,6 +246,20 @@ mod tests {
         relations.learn(&topics, 2, &[7], &BTreeMap::new());
         assert!(!name(&mut relations, "public.leaf", true) && relations.topics(7).is_some());
         assert!(name(&mut relations, "public.other", true) && relations.topics(7).is_none());
-        assert_eq!(relations.len(), 1);
+        assert_eq!(relations.known.len(), 1);
+    }
+
+    #[test]
+    fn a_relation_beyond_the_limit_may_touch_anything() {
+        let topics = Topics::new(Seed::default());
+        let mut relations = NamedRelations::new(IDENTITY);
+        let all = RELATIONS_MAX as u32;
+        let mut name = |oid| relations.name(&topics, oid, "public.t".to_owned(), false);
+        assert!((0..all).all(&mut name) && !name(all) && name(0), "known ones are named anew");
+        relations.named_by(&[0, all], 50);
+        relations.hear(&XidSnapshot::read("60:60:").unwrap());
+        assert_eq!(relations.ask(1), [0]);
+        relations.learn(&topics, 1, &[0, all], &BTreeMap::new());
+        assert!(relations.topics(0).is_some() && relations.topics(all).is_none());
     }
 }

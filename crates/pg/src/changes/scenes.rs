@@ -100,12 +100,19 @@ impl Scene {
                 let least = least.map_or(self.next.to_string(), str::to_owned);
                 vec![row(&[&format!("{least}:{}:{}", self.next, self.running)])]
             }
-            StreamQuestion::Look => {
+            StreamQuestion::Look | StreamQuestion::Above => {
                 let list = text.split_once("'{").unwrap().1.split_once('}').unwrap().0;
                 let asked = list.split(',').filter_map(|oid| oid.parse().ok());
                 let mut rows: Vec<RowBody> = asked.flat_map(|oid| self.catalog(oid)).collect();
-                rows.push(row(&["as-of", "", "", "p1.1"]));
+                rows.retain(|row| question != StreamQuestion::Above || row[6] == b'a');
+                let digest = format!("{:?}", self.parents);
+                let digest = [row(&["as-of", "", "", "p1.1"]), row(&["rest", "", "", &digest])];
+                rows.extend(digest.into_iter().filter(|_| question != StreamQuestion::Above));
                 rows
+            }
+            StreamQuestion::Digest => {
+                let digest = format!("{:?}", self.parents);
+                vec![row(&["as-of", "", "", "p1.1"]), row(&["rest", "", "", &digest])]
             }
         }
     }
@@ -252,4 +259,35 @@ fn a_stream_ends_when_a_pool_has_met_another_server() {
     scene.settle();
     assert!(!scene.place.changes.are_proven(scene.now, u64::MAX));
     assert!(scene.follower.check(scene.now).unwrap_err().contains("another server"));
+}
+
+#[test]
+fn a_change_of_the_schema_is_in_doubt_and_counts_again_when_others_see_it() {
+    let mut scene = Scene::new(&[]);
+    let count = |scene: &Scene| scene.place.schema.schema_changes();
+    let is_sure = |scene: &Scene| scene.place.topics.schema.sure_word().is_some();
+    let message = |flags: u8, prefix: &[u8]| {
+        [&b"M"[..], &[flags], &[0; 8], prefix, b"\0\0\0\0\x03ddl"].concat()
+    };
+    for (flags, prefix, is_one) in
+        [(1, &b"refrain"[..], true), (1, b"other", false), (0, b"refrain", false)]
+    {
+        let (before, xid) = (count(&scene), scene.next);
+        scene.next += 1;
+        scene.running = xid.to_string();
+        scene.send(&[
+            &[&b"B"[..], &[0; 16], &xid.to_be_bytes()].concat(),
+            &message(flags, prefix),
+            &[&b"C\0"[..], &[0; 24]].concat(),
+        ]);
+        let event = count(&scene);
+        assert_eq!((event > before, is_sure(&scene)), (is_one, !is_one));
+        scene.settle();
+        assert_eq!((count(&scene), is_sure(&scene)), (event, !is_one), "nobody sees it yet");
+        scene.running.clear();
+        scene.settle();
+        assert_eq!((count(&scene) > event, is_sure(&scene)), (is_one, true));
+    }
+    // Between transactions as well.
+    scene.send(&[&message(0, b"refrain")]);
 }

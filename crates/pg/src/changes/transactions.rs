@@ -8,6 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 /// Most relations of a transaction. One that changes more counts as one that changes all.
 const CHANGED_MAX: usize = 4096;
 
+/// The prefix of messages that an event trigger writes, if there is one (`refrain publication
+/// --ddl`): the transaction may have changed the schema, or rights.
+const PREFIX: &[u8] = b"refrain";
+
 /// The relations that a transaction has changed, and those that it has named.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Touched {
@@ -15,6 +19,8 @@ pub(super) struct Touched {
     /// Whether it may have changed any other.
     pub(super) anything: bool,
     pub(super) named: Vec<u32>,
+    /// Whether it may have changed the schema, or rights.
+    pub(super) schema: bool,
     /// The relation that was changed last: most changes are of the same.
     last: Option<u32>,
 }
@@ -33,9 +39,14 @@ impl Touched {
         }
     }
 
+    /// Takes in a message that it has written into the log.
+    pub(super) fn emit(&mut self, prefix: &[u8]) {
+        self.schema |= prefix == PREFIX;
+    }
+
     /// Whether it has changed nothing.
     pub(super) fn is_nothing(&self) -> bool {
-        self.changed.is_empty() && !self.anything
+        self.changed.is_empty() && !self.anything && !self.schema
     }
 }
 

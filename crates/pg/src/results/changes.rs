@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refrain_pool::Now;
+use refrain_pool::stats::Histogram;
 use refrain_sql::normalize::Reason;
 
 use crate::ground::ids::ServerOrigin;
@@ -52,6 +53,8 @@ pub struct ChangesView {
     pub state: &'static str,
     /// Why it is not live, if it is not.
     pub why: String,
+    /// The publications of which it is.
+    pub publications: Vec<String>,
     /// The name of the slot.
     pub slot: String,
     /// The position up to which all commits have been heard.
@@ -64,6 +67,8 @@ pub struct ChangesView {
     pub snapshots: u64,
     /// Commits with changes so far.
     pub commits: u64,
+    /// Topics that these have voided: tables, names of tables, and whole databases.
+    pub voids: u64,
     /// Commits in doubt now.
     pub doubts: u64,
     /// How often the stream was lost.
@@ -72,6 +77,21 @@ pub struct ChangesView {
     pub tables: u64,
     /// See [`Self::tables`].
     pub uncovered: u64,
+    /// Time from the question of each proof until it is one.
+    pub lag: Histogram,
+    /// Age of the last proof when the next one came.
+    pub age: Histogram,
+}
+
+/// A table that replies read, and whether its changes are in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableCoverage {
+    /// The database, as clients name it.
+    pub database: String,
+    /// Its OID.
+    pub oid: u32,
+    /// Why its changes are not in the stream, if they are not.
+    pub why: Option<&'static Reason>,
 }
 
 /// The reason why the changes of a table are not known to be in the stream.
@@ -213,6 +233,17 @@ impl DatabaseChanges {
     /// Returns the tables about which the catalog is to be asked.
     pub(crate) fn tables(&self) -> Vec<u32> {
         self.known().tables.keys().copied().collect()
+    }
+
+    /// Returns all tables that replies read.
+    pub(crate) fn coverages(&self) -> Vec<TableCoverage> {
+        let known = self.known();
+        let of = |(oid, found): (&u32, &Result<(), Uncovered>)| TableCoverage {
+            database: known.view.database.clone(),
+            oid: *oid,
+            why: found.err().map(Uncovered::reason),
+        };
+        known.tables.iter().map(of).collect()
     }
 
     /// Takes in what is true of tables and was not before. Tables that are gone are forgotten.

@@ -18,7 +18,7 @@ use crate::ground::durations::LoggedDurations;
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::reads::answers::Answers;
-use crate::results::changes::ChangesView;
+use crate::results::changes::{ChangesView, TableCoverage};
 use crate::results::places::{Place, Places};
 use crate::results::rule;
 use crate::results::store::{Flush, ResultStore};
@@ -127,6 +127,14 @@ impl SharedPart {
         let mut views: Vec<_> = views.filter(|view| !view.database.is_empty()).collect();
         views.sort_by(|one, other| one.database.cmp(&other.database));
         views
+    }
+
+    /// Returns the tables that replies read of databases whose replication streams are followed.
+    pub fn coverages(&self) -> Vec<TableCoverage> {
+        let all = self.places.all_known().into_iter().flat_map(|place| place.changes.coverages());
+        let mut all: Vec<_> = all.filter(|table| !table.database.is_empty()).collect();
+        all.sort_by(|one, other| (&one.database, one.oid).cmp(&(&other.database, other.oid)));
+        all
     }
 
     /// Forgets the credentials and old rules, and bounds the cache: the options have changed.

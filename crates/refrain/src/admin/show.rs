@@ -15,6 +15,7 @@ pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[
     ("cache advice", &cache::ADVICE),
     ("cache bypass", &cache::BYPASS),
     ("cache changes", &cache::CHANGES),
+    ("cache coverage", &cache::COVERAGE),
     ("cache entries", &cache::ENTRIES),
     ("cache memory", &cache::MEMORY),
     ("cache rules", &cache::RULES),

@@ -13,6 +13,7 @@
 mod text;
 mod grouped;
 mod statements;
+mod streams;
 #[cfg(feature = "sqlite")]
 mod statement_caches;
 
@@ -53,6 +54,7 @@ pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
     hosts(&mut text, pg);
     cache_rules(&mut text, &grouped);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
+    streams::write(&mut text, &pg.cores.shared.protocol.changes());
     let most = options.general.metrics_statements as usize;
     if most > 0 {
         statements::write(&mut text, pg.statements(SNAPSHOT_TIMEOUT), most);

@@ -4,23 +4,33 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use xtask::ports::free_port;
+use xtask::postgres::Cluster;
 use xtask::workspace;
 
 use crate::metrics::get;
-use crate::world::{Config, Version, cluster};
+use crate::world::{Config, Version, eventually};
 
 #[test]
 fn each_metric_of_the_dashboard_and_the_alerts_is_there() {
     let port = free_port().unwrap();
-    let server = cluster(Version::V15);
+    let server = &Cluster::start(Version::V15, &[("wal_level", "logical")]).unwrap();
+    server.psql("postgres", "create publication refrain").unwrap();
     let ports = format!("\"{0},{0}\"", server.port());
     let proxy = Config::over(server)
         .general("metrics_listen", &format!("\"127.0.0.1:{port}\""))
         .server("host", "\"127.0.0.1,localhost\"")
         .server("port", &ports)
+        .more(&format!(
+            "[databases.followed]\nhost = \"127.0.0.1\"\nport = {}\ndbname = \"postgres\"\n\
+             changes = \"replication\"\nchanges_user = \"postgres\"\n\
+             [[cache.rules]]\ndatabase = \"followed\"\nconsistency = \"commits\"\n",
+            server.port()
+        ))
         .start();
     let mut client = proxy.open("postgres");
     client.run("select 1");
+    let live = "refrain_cache_changes_live{database=\"followed\"} 1";
+    eventually("the stream is live", || get(port, "/metrics").contains(live));
     let scrape = get(port, "/metrics");
     let has = |name: &str| {
         scrape

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use refrain_config::{Consistency, Options, PoolMode};
 use refrain_pg::snapshot::{CacheRuleRow, CacheVerdict, CachedReply, Kept, RepeatedRow};
-use refrain_pg::{CacheFigures, ChangesView, Counters, Flush};
+use refrain_pg::{CacheFigures, ChangesView, Counters, Flush, TableCoverage};
 
 use crate::admin::table::{Column, Listing, Pair, bigint, int, nullable, ratio, table, text};
 use crate::admin::view::{Pool, View};
@@ -251,11 +251,31 @@ pub(in crate::admin) const CHANGES: Listing<(ChangesView, u64)> = Listing {
         bigint("losses", |(view, _)| view.losses),
         bigint("tables", |(view, _)| view.tables),
         bigint("uncovered", |(view, _)| view.uncovered),
+        bigint("voids", |(view, _)| view.voids),
+        text("publications", |(view, _)| array(&view.publications)),
     ],
     rows: |view| {
         let changes = view.pg.cores.shared.protocol.changes().into_iter();
         changes.map(|changes| (changes, view.now.0)).collect()
     },
+};
+
+/// Returns texts as PostgreSQL spells an array of them.
+fn array(texts: &[String]) -> String {
+    let quoted = |text: &String| format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
+    format!("{{{}}}", texts.iter().map(quoted).collect::<Vec<_>>().join(","))
+}
+
+/// `SHOW CACHE COVERAGE`: the tables on which rules with `consistency = "commits"` depend, and why
+/// the replication stream lacks the changes of some.
+pub(in crate::admin) const COVERAGE: Listing<TableCoverage> = Listing {
+    columns: &[
+        text("database", |row| row.database.clone()),
+        bigint("oid", |row| row.oid.into()),
+        text("covered", |row| if row.why.is_none() { "yes" } else { "no" }.to_owned()),
+        nullable("why", |row| row.why.map(|why| format!("{}: {}", why.name, why.text))),
+    ],
+    rows: |view| view.pg.cores.shared.protocol.coverages(),
 };
 
 /// The columns of `EXPLAIN CACHE`.

@@ -12,6 +12,7 @@ mod volatile;
 mod logins;
 mod hidden;
 mod changes;
+mod publication;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
