@@ -83,7 +83,8 @@ const REPROS: &[Repro] = &[
     },
     Repro {
         name: "scrape",
-        about: "34: metrics of 1,000 pools of 10 databases; at most 500 kB and 50 ms",
+        about: "34: metrics of 1,000 pools of 10 databases; at most 500 kB, and 50 ms in the median and \
+                of processors",
         run: look::scrape,
     },
     Repro {
