@@ -131,13 +131,16 @@ impl Case {
     }
 
     fn judge(&self, measured: &Measured, verdict: &mut Verdict) {
-        let Measured { direct, log, shown, .. } = measured;
+        let Measured { direct, log, shown, beside_server, server } = measured;
         let off = |one: f64, other: f64| f64::abs(1.0 - one / other);
         let case = format!("{} clients, {} us", self.clients, self.sleep_us);
         if self.sleep_us >= LOG_FROM_US {
             verdict.at_most(&format!("1 - shown/log, p99 of {case}"), off(shown.p99, log.p99), BAR);
         }
         if self.sleep_us >= DIRECT_FROM_US {
+            let what = format!("PostgreSQL's/directly - shown/log, p99 of {case}");
+            let farther = server.p99 / beside_server.p99 - shown.p99 / log.p99;
+            verdict.at_most(&what, farther, BAR);
             let what = format!("1 - shown/directly, p50 of {case}");
             verdict.at_most(&what, off(shown.p50, direct.p50), BAR);
         }
