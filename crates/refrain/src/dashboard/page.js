@@ -371,9 +371,11 @@ function statementList(all) {
     chosen: (of) => statements.chosen !== null && keyOf(of) === statements.chosen,
   });
   pager(listing);
-  // Somebody who has the embedded database alone has nothing in the first list.
-  const other = all.stmt_cache_texts;
-  if (!statements.picked && listing.found === 0 && other && other.found > 0) kind("stmt_cache_texts");
+  // Somebody who has the embedded database alone often has no statement in the first list but those
+  // that are counted together, which have no number.
+  const [other, place] = [all.stmt_cache_texts, listing.columns.findIndex(({ name }) => name === "id")];
+  const none = listing.rows.every((row) => row[place] === 0) && $("find").value === "";
+  if (!statements.picked && none && other && other.found > 0) kind("stmt_cache_texts");
 }
 
 function keyOf(of) {

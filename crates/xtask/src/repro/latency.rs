@@ -3,8 +3,9 @@
 //! `pgbench` measures from the moment when it begins a transaction to the moment when it has read
 //! the reply. In between are its own work, the wait until Refrain reads the request, the wait until
 //! `pgbench` is given a processor and reads the reply: nothing in a pooler sees these. So each case
-//! is run directly as well: Refrain measures at its server what a client measures there. How much of
-//! the rest is the client's own shows a client beside PostgreSQL's own log (`log_min_duration_…`).
+//! is run directly as well: Refrain measures at its server what a client measures there. A client
+//! beside PostgreSQL's own log (`log_min_duration_statement`) shows how much of the rest is the
+//! client's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ struct Times {
 }
 
 /// A case: a statement that sleeps, and clients that run it.
-struct Case {
+struct SleepingCase {
     name: String,
     sleep_us: u32,
     clients: u32,
@@ -53,14 +54,14 @@ struct Case {
 }
 
 /// The times of a case.
-struct Measured {
-    /// Those of a client that is connected directly.
+struct SleepTimes {
+    /// The times of a client that is connected directly.
     direct: Times,
-    /// Those of a client of Refrain.
+    /// The times of a client of Refrain.
     log: Times,
-    /// Those that Refrain shows.
+    /// The times that Refrain shows.
     shown: Times,
-    /// Those of a client that is connected directly while PostgreSQL logs its own times, and these:
+    /// The times of a client that is connected directly while PostgreSQL logs its own, and these:
     /// they differ by the client's way and its waits for a processor, with nothing in between.
     beside_server: Times,
     server: Times,
@@ -78,14 +79,14 @@ pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     print_heads();
     for clients in [1, plan.clients] {
         for sleep_us in SLEEPS_US {
-            let case = Case::new(sleep_us, clients);
+            let case = SleepingCase::new(sleep_us, clients);
             let direct = pgbench.run(cluster.port(), &case, &[])?;
             let log = pgbench.run(refrain.port(), &case, &[])?;
             let shown = shown(&refrain, &case.name)?;
             let logs = [("PGOPTIONS", "-c log_min_duration_statement=0")];
             let beside_server = pgbench.run(cluster.port(), &case, &logs)?;
             let server = Times::of(durations(&cluster.log(), &case.name)?)?;
-            let measured = Measured { direct, log, shown, beside_server, server };
+            let measured = SleepTimes { direct, log, shown, beside_server, server };
             case.print(&measured);
             case.judge(&measured, &mut verdict);
         }
@@ -105,7 +106,7 @@ fn print_heads() {
 /// The head of a column.
 const HEAD: &str = "p50/us   p99/us";
 
-impl Case {
+impl SleepingCase {
     fn new(sleep_us: u32, clients: u32) -> Self {
         let name = format!("slept_{sleep_us}_us_{clients}_clients");
         let sleep = f64::from(sleep_us) / 1e6;
@@ -116,8 +117,8 @@ impl Case {
         Self { name, sleep_us, clients, script }
     }
 
-    fn print(&self, measured: &Measured) {
-        let Measured { direct, log, shown, beside_server, server } = measured;
+    fn print(&self, measured: &SleepTimes) {
+        let SleepTimes { direct, log, shown, beside_server, server } = measured;
         let cells = [direct, log, shown, beside_server, server].map(|times| times.cell());
         let parts = [(shown, log), (shown, direct), (server, beside_server)]
             .map(|(one, other)| format!("{:.2} {:.2}", one.p50 / other.p50, one.p99 / other.p99));
@@ -130,8 +131,8 @@ impl Case {
         );
     }
 
-    fn judge(&self, measured: &Measured, verdict: &mut Verdict) {
-        let Measured { direct, log, shown, beside_server, server } = measured;
+    fn judge(&self, measured: &SleepTimes, verdict: &mut Verdict) {
+        let SleepTimes { direct, log, shown, beside_server, server } = measured;
         let off = |one: f64, other: f64| f64::abs(1.0 - one / other);
         let case = format!("{} clients, {} us", self.clients, self.sleep_us);
         if self.sleep_us >= LOG_FROM_US {
@@ -177,7 +178,7 @@ impl LoggedRuns {
     }
 
     /// Runs a script at a port, and returns the times that the log has.
-    fn run(&self, port: u16, case: &Case, environment: &[(&str, &str)]) -> Result<Times> {
+    fn run(&self, port: u16, case: &SleepingCase, environment: &[(&str, &str)]) -> Result<Times> {
         let (file, prefix) = (self.dir.join("script"), self.dir.join("log"));
         let clients = case.clients;
         fs::write(&file, &case.script)?;

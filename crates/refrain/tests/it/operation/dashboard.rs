@@ -48,7 +48,7 @@ fn the_page_and_its_parts_are_served_with_a_policy() {
     assert!(post.starts_with("HTTP/1.1 405 "), "{post}");
 }
 
-/// Who starts the program with nothing is told of the page, and sees the first query there.
+/// A user who starts the program with nothing is told of the page, and sees the first query there.
 #[test]
 fn the_words_at_the_start_name_the_page() {
     let (port, page) = (free_port().unwrap(), free_port().unwrap());
