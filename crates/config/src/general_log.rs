@@ -51,8 +51,8 @@ macro_rules! table_with_log {
             /// Time from which on the log tells each command of a statement that took as long.
             ///
             /// The line has the time, the statement's number in `SHOW STATEMENTS`, and its text
-            /// without literals. A simple query that is not prepared is told without its text. For
-            /// PostgreSQL.
+            /// without literals. A query that is not prepared is told without its text, unless
+            /// `stat_texts` has it counted by itself.
             log_min_duration_statement: Option<::std::time::Duration> = "never" ["0ms" to "30d"],
                 Reload, takes ["0ms", "250ms"], not ["250", "31d", "-1"];
 

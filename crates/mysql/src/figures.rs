@@ -7,16 +7,18 @@
 //!
 //! A statement's number is made of its pool and its text, so it is the same on all cores.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_mysql_wire::command;
 use refrain_mysql_wire::reply::OkPacket;
-use refrain_pool::Engine;
 use refrain_pool::core_state::CoreState;
+use refrain_pool::event::Level;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::PoolId;
 use refrain_pool::server::Server;
+use refrain_pool::{Engine, Linked, note_duration};
 
 use crate::commands::{ReadPacket, Sent};
 use crate::parts::My;
@@ -32,7 +34,7 @@ pub(crate) fn count(
     (core_state, us): (&mut CoreState<My>, u64),
     (packet, sent): (&ReadPacket<'_>, &Sent),
 ) {
-    if !matches!(sent.command, command::QUERY | command::STMT_EXECUTE | command::STMT_FETCH) {
+    if !runs(sent) {
         return;
     }
     let (pool, figures) = (server.pool(), &mut core_state.protocol.figures);
@@ -41,6 +43,40 @@ pub(crate) fn count(
     }
     let rows = server.session.commands.rows + OkPacket::rows_changed(packet.payload);
     figures.count(id, pool, us, rows);
+}
+
+/// Whether a command runs a statement, or a part of it.
+#[inline]
+fn runs(sent: &Sent) -> bool {
+    matches!(sent.command, command::QUERY | command::STMT_EXECUTE | command::STMT_FETCH)
+}
+
+/// Has the log tell of a client's command that is complete and took so many microseconds, if it is
+/// one of those that the options name.
+#[cold]
+pub(crate) fn tell(
+    Linked { client, server, core_state, ports, .. }: Linked<'_, My>,
+    (id, us): (u64, u64),
+    (packet, sent): (&ReadPacket<'_>, &Sent),
+) {
+    let random = u32::from_le_bytes(core_state.random());
+    let core = &core_state.protocol;
+    let is_told = runs(sent) && !packet.is_error() && core.durations.tells(us, random);
+    if !is_told || !ports.notes(Level::Info) {
+        return;
+    }
+    let held = client.session.statements.get(sent.statement).map(|held| &held.statement);
+    let text = match held {
+        Some(held) => {
+            Some(without_literals(&held.text, held.environment.has_multibyte_quotes()).into())
+        }
+        None => core.texts.shown(id).map(Cow::Borrowed),
+    };
+    let text = text.map_or_else(String::new, |text| format!(", statement {id}: {text}"));
+    let detail = format!("{}.{:03} ms{text}", us / 1_000, us % 1_000);
+    if let Some(pool) = core_state.peek_pool(server.pool()) {
+        note_duration(ports, pool, detail);
+    }
 }
 
 /// A core's part in the views of statements.

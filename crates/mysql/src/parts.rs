@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use refrain_config::Options;
 use refrain_mysql_wire::{Capabilities, Status};
+use refrain_pool::durations::LoggedDurations;
 use refrain_pool::figures::StatementFigures;
 use refrain_pool::ids::ClientSerial;
 use refrain_pool::seed::{Seed, seed};
@@ -296,6 +297,8 @@ pub struct CorePart {
     pub(crate) figures: StatementFigures,
     /// The texts that are counted by themselves.
     pub(crate) texts: Texts,
+    /// The commands that the log tells of because of their time.
+    pub(crate) durations: LoggedDurations,
 }
 
 /// The part that the cores share.
@@ -312,9 +315,15 @@ pub struct SharedPart {
     pub(crate) sessions: Arc<Sessions>,
     /// The choice of what is counted.
     pub(crate) counting: Counting,
+    durations: Mutex<LoggedDurations>,
 }
 
 impl SharedPart {
+    /// Returns which commands the log tells of because of their time.
+    pub(crate) fn durations(&self) -> LoggedDurations {
+        *lock(&self.durations)
+    }
+
     /// Returns what the server said that was reached last, if there was any.
     pub(crate) fn flavour(&self) -> Option<Arc<Flavour>> {
         lock(&self.flavour).clone()
@@ -445,6 +454,7 @@ impl Parts for My {
         CorePart {
             figures,
             texts,
+            durations: shared.durations(),
             settings: Interned::new(shared.seed.clone()),
             statements: Registry::new(shared.seed.clone()),
             ..CorePart::default()
@@ -457,6 +467,7 @@ impl Parts for My {
     }
     fn options_changed(shared: &SharedPart, options: &Options) {
         shared.counting.set(&options.general);
+        *lock(&shared.durations) = LoggedDurations::of(&options.general);
     }
     fn pool_shared(_: &SharedPart, _: &PoolSettings, _database: &str, _variant: u16) -> PoolPart {
         PoolPart::default()

@@ -26,7 +26,9 @@ impl Background for My {
     fn tick(step: &mut Step<'_, Self>, _sweep: bool) {
         let core_state = &mut step.engine.core_state;
         let core = &mut core_state.protocol;
-        core_state.shared.protocol.counting.apply(&mut core.figures, &mut core.texts);
+        let shared = &core_state.shared.protocol;
+        shared.counting.apply(&mut core.figures, &mut core.texts);
+        core.durations = shared.durations();
     }
 }
 

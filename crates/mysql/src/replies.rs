@@ -310,9 +310,13 @@ fn over(
     // Each command is a request.
     let took = core_state.pool_in_use(server.pool()).request_over(c, server, now);
     figures::count((server, counted), (core_state, took), (packet, sent));
+    let is_slow = took >= core_state.protocol.durations.least_us();
     server.session.commands.pop();
     let owes = server.session.commands.has_client_command();
     c.session.place = Place { sequence: u8::from(owes), ..Place::default() };
+    if is_slow {
+        figures::tell(step.linked(client, conn), (counted, took), (packet, sent));
+    }
     step.push_back_on_server(client, conn);
     settle::settle(step, client, conn);
 }

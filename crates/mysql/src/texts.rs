@@ -128,6 +128,11 @@ impl Texts {
         self.known.insert_unique(text.id, text, |known| known.id);
     }
 
+    /// Returns what is shown of the text of this number, if it is known.
+    pub(crate) fn shown(&self, id: u64) -> Option<&str> {
+        self.known.find(id, |known| known.id == id).map(|known| &*known.shown)
+    }
+
     /// Returns the texts that are known.
     pub(crate) fn all(&self) -> Vec<KnownText> {
         self.known.iter().cloned().collect()

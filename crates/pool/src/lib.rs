@@ -21,6 +21,7 @@ pub mod disconnect;
 pub mod stats;
 mod buckets;
 pub mod figures;
+pub mod durations;
 pub mod hosts;
 pub mod settings;
 pub mod parts;

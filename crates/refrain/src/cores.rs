@@ -12,6 +12,7 @@ use refrain_config::{Backend, Database, Options};
 use refrain_drive::{Driver, Kernel};
 use refrain_pg::snapshot::StatementView;
 use refrain_pool::event::Command;
+use refrain_pool::hosts::HostView;
 use refrain_pool::ids::Core;
 use refrain_pool::lobby::Lobby;
 use refrain_pool::process::Process;
@@ -108,6 +109,9 @@ pub(crate) trait AnyCores: Send + Sync {
     fn answering(&self, timeout: Duration) -> usize;
     /// Returns the databases of which no host may serve, as far as is known.
     fn unreachable(&self) -> Vec<Database>;
+    /// Returns what is known of the hosts of databases that have several, or that want one of a
+    /// certain state.
+    fn hosts(&self) -> Vec<HostView>;
     /// Returns the counts of connections of clients.
     fn lobby(&self) -> &Lobby;
     /// Counts the servers of a database, or of all.
@@ -171,6 +175,10 @@ impl<P: Served> AnyCores for Cores<P> {
 
     fn unreachable(&self) -> Vec<Database> {
         self.shared.unreachable()
+    }
+
+    fn hosts(&self) -> Vec<HostView> {
+        self.shared.host_lists().iter().flat_map(|hosts| hosts.view()).collect()
     }
 
     fn lobby(&self) -> &Lobby {

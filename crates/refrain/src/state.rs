@@ -11,6 +11,7 @@ use refrain_config::{Database, Options};
 use refrain_drive::Address;
 use refrain_pool::Now;
 use refrain_pool::event::Command;
+use refrain_pool::hosts::HostView;
 
 use crate::clock::Clock;
 use crate::cores::AnyCores;
@@ -182,6 +183,12 @@ impl State {
     /// Returns the databases of which no host may serve, as far as is known.
     pub(crate) fn unreachable(&self) -> Vec<Database> {
         self.cores.iter().flat_map(|cores| cores.unreachable()).collect()
+    }
+
+    /// Returns what is known of the hosts of databases that have several, or that want one of a
+    /// certain state.
+    pub(crate) fn hosts(&self) -> Vec<HostView> {
+        self.cores.iter().flat_map(|cores| cores.hosts()).collect()
     }
 
     /// Counts the servers of a database, or of all.

@@ -1,7 +1,8 @@
 //! Runs one script: what `cargo xtask bench instructions` counts.
 //!
 //! `scripts PROTOCOL` lists those of `pg` or `mysql`, with the transactions in a run of each and
-//! whether it allocates nothing; `scripts PROTOCOL NAME RUNS` runs one.
+//! whether it allocates nothing; `scripts PROTOCOL NAME RUNS` runs one. Scripts of `pg` take
+//! options of the program from the variable `SCRIPT_OPTIONS`, to see what one of them costs.
 
 #![expect(clippy::print_stdout, reason = "it is run by hand and by xtask")]
 

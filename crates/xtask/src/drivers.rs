@@ -1,5 +1,6 @@
 //! Tests by client libraries in their own languages: see `drivers/README.md`.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -146,9 +147,13 @@ fn node_tools() -> Result<Command> {
     Ok(node_with(&provision::node_tools()?, "tools/tools.js"))
 }
 
-/// Returns the command of the script that looks at the dashboard in Chromium.
-pub(crate) fn dashboard(page: &str) -> Result<Command> {
-    let mut command = node_with(&provision::node_dashboard()?, "dashboard/dashboard.js");
+/// Returns the command of a script that looks at the dashboard in Chromium.
+pub(crate) fn dashboard(script: &str, page: &str) -> Result<Command> {
+    let packages = provision::node_dashboard()?;
+    let mut command = node_with(&packages, &format!("dashboard/{script}"));
+    // The libraries of MySQL are among those of the other scripts.
+    let folders = [packages, provision::node()?].map(|packages| packages.join("node_modules"));
+    command.env("NODE_PATH", env::join_paths(folders)?);
     command.env("DASHBOARD", page).env("CHROMIUM", provision::chromium()?);
     Ok(command)
 }

@@ -2,7 +2,6 @@
 
 pub mod ids;
 pub mod stats;
-pub(crate) mod durations;
 pub(crate) mod name;
 pub(crate) mod reports;
 pub(crate) mod schema;

@@ -20,6 +20,9 @@ refrain_pool::counters! {
     parses_answered,
     /// Close messages that Refrain answered without the server.
     closes_answered,
+    /// Sync messages that Refrain answered without the server, since nothing before them needed it:
+    /// round trips to the server that were not made. Those of `cache_hits` are not among them.
+    syncs_answered,
     /// Requests that did not share a server, because they are no single read.
     requests_alone_kind,
     /// Requests that did not share a server, because it is not known yet whether they are reads and

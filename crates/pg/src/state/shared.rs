@@ -9,12 +9,12 @@ use refrain_cache::Bug as CacheBug;
 use refrain_cache::{Figures, Stats};
 use refrain_config::{Options, Server, UserSecret};
 use refrain_pool::Now;
+use refrain_pool::durations::LoggedDurations;
 use refrain_pool::seed::seed;
 use refrain_pool::settings::PoolSettings;
 
 use crate::auth::{Credential, ITERATIONS, Like, Password, Seed as AuthSeed, StoredSecret};
 use crate::changes::{Follower, Subscription};
-use crate::ground::durations::LoggedDurations;
 use crate::ground::ids::EnvId;
 use crate::ground::schema::Schema;
 use crate::reads::answers::Answers;

@@ -85,6 +85,8 @@ pub(crate) fn serve_alone(
         // A server has to refuse a Sync with a body.
         front::SYNC if input.len() >= length && header.body == 0 => {
             client.session.reading.synced();
+            let counters = &mut core_state.pool_in_use(client.pool()).counters;
+            counters.protocol.syncs_answered += 1;
             write::ready(ports.out(client.conn()), Status::Idle);
             Need::Used(length)
         }

@@ -23,6 +23,7 @@ mod own;
 mod sharing;
 mod summary;
 mod overview;
+mod hosts;
 mod pg;
 mod show;
 #[cfg(feature = "sqlite")]

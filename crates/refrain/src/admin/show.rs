@@ -2,9 +2,9 @@
 
 #[cfg(feature = "sqlite")]
 use super::pg::sqlite;
-use super::pg::{autoprepare, cache, hosts, logins, prepared};
+use super::pg::{autoprepare, cache, logins, prepared};
 use super::table::{Listing, Pair, Show, text};
-use super::{overview, own, pgbouncer, sharing, sockets, summary};
+use super::{hosts, overview, own, pgbouncer, sharing, sockets, summary};
 
 /// The listings by name.
 pub(super) const LISTINGS: &[(&str, &dyn Show)] = &[

@@ -293,6 +293,7 @@ function overview({ overview: listing, times, waits, warnings }) {
   tiles($("saved"), [
     ["Servers' time saved", saved === null ? "–" : (saved / 1e6).toFixed(saved < 1e6 ? 3 : 2), "s a second", `${time(sum("cache_saved_us", "auto_saved_us"))} since the start`],
     ["Reads answered from memory", said(rate("cache_hits")), "a second", total("cache_hits")],
+    ["Round trips not made", said(rate("cache_hits", "syncs_answered")), "a second", total("cache_hits", "syncs_answered")],
     ["Parses that no server did", said(rate(...parses)), "a second", total(...parses)],
     ["Queries run as prepared", said(rate("auto_hits", "auto_unnamed")), "a second", total("auto_hits", "auto_unnamed")],
     ["Requests on shared servers", said(rate("requests_shared")), "a second", total("requests_shared")],
@@ -370,9 +371,11 @@ function statementList(all) {
     chosen: (of) => statements.chosen !== null && keyOf(of) === statements.chosen,
   });
   pager(listing);
-  // Somebody who has the embedded database alone has nothing in the first list.
-  const other = all.stmt_cache_texts;
-  if (!statements.picked && listing.found === 0 && other && other.found > 0) kind("stmt_cache_texts");
+  // Somebody who has the embedded database alone often has no statement in the first list but those
+  // that are counted together, which have no number.
+  const [other, place] = [all.stmt_cache_texts, listing.columns.findIndex(({ name }) => name === "id")];
+  const none = listing.rows.every((row) => row[place] === 0) && $("find").value === "";
+  if (!statements.picked && none && other && other.found > 0) kind("stmt_cache_texts");
 }
 
 function keyOf(of) {
@@ -419,7 +422,7 @@ async function explained(parameters) {
   try {
     const { reasons } = await ask("explain", parameters);
     if (reasons.rows.length > 0) return element("div", {}, ...reasons.rows.map(reason));
-    const none = "No pool of PostgreSQL's protocol is open that could run it. A client's first login opens one.";
+    const none = "No pool is open that could run it. A client's first login opens one.";
     return element("p", { className: "none" }, none);
   } catch (error) {
     return element("p", { className: "none" }, error.message);
@@ -455,7 +458,7 @@ async function copy(text) {
 function pools(all) {
   show($("pool-table"), all.pools, "List of pools", "No client has come yet: a pool opens with the first.");
   show($("pin-table"), all.pins, "Clients that keep a server", "No client keeps a server.");
-  show($("host-table"), all.hosts, "Hosts", "Each database has one host, and wants it in no certain state.");
+  show($("host-table"), all.hosts, "Hosts", "No pool of a database server is open: a pool opens with its first client.");
   show($("server-table"), all.servers_extended, "Servers", "No server is connected.");
   show($("sharing-table"), all.sharing, "Shared servers", "No pool is open.");
 }

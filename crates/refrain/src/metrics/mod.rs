@@ -51,7 +51,7 @@ pub(crate) fn text(form: Form, state: &State, pg: &PgState) -> String {
     let options = state.options();
     let grouped = Grouped { by: options.general.metrics_by, snapshots: &snapshots };
     pools(&mut text, &grouped);
-    hosts(&mut text, pg);
+    hosts(&mut text, state);
     cache_rules(&mut text, &grouped);
     cache_figures(&mut text, &pg.cores.shared.protocol.cache_figures());
     streams::write(&mut text, &pg.cores.shared.protocol.changes());
@@ -250,10 +250,9 @@ const HOST_FIGURES: [HostFigure; 5] = [
 
 /// Writes the figures of the hosts of databases that have several, or that want one of a certain
 /// state. Lists that differ only in their order or in `load_balance_hosts` count together.
-fn hosts(text: &mut Text, pg: &PgState) {
-    let lists = pg.cores.shared.host_lists();
+fn hosts(text: &mut Text, state: &State) {
     let mut hosts: BTreeMap<(String, &str), Vec<HostView>> = BTreeMap::new();
-    for host in lists.iter().flat_map(|list| list.view()) {
+    for host in state.hosts() {
         hosts.entry((host.host.to_string(), host.wants.word())).or_default().push(host);
     }
     if hosts.is_empty() {

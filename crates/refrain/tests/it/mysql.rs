@@ -155,6 +155,11 @@ impl Program {
         signal(self, "HUP");
     }
 
+    /// Returns the program's log.
+    pub(crate) fn log(&self) -> String {
+        self.refrain.log()
+    }
+
     /// Returns the port for clients of MySQL.
     pub(crate) fn port(&self) -> &str {
         &self.port

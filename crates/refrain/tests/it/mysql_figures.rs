@@ -84,10 +84,17 @@ fn statements_are_counted(flavour: Flavour) {
         ask(port, &format!("GET /api/1/{target} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     };
     assert!(get("show?show=statements").contains(shown));
+    let why = get("explain?sql=SELECT+a+FROM+t");
+    assert!(why.contains("\"prepared\",\"no\",\"autoprepare is for PostgreSQL alone\""), "{why}");
+    assert!(why.contains("[\"*\",\"app\",\"shared\",\"no\","), "{why}");
+    let hosts = get("show?show=hosts");
+    let host = format!("[\"127.0.0.1:{}\",\"any\",\"good\",", world.port());
+    assert!(hosts.contains(&host), "{hosts}");
     let why = get(&format!("explain?statement={}", select[0]));
     assert!(why.contains("the cache is for PostgreSQL alone"), "{why}");
 
     texts_count_by_themselves(&program, &mut one);
+    the_log_tells_of_commands_by_their_time(&program, (&mut two, slow));
 
     two.close(slow);
     eventually("nobody has it", || row(&program, "SLEEP")[CLIENTS] == "0");
@@ -111,6 +118,37 @@ fn texts_count_by_themselves(program: &Program, session: &mut Session) {
     assert_eq!((figures(&text), &*text[CLIENTS]), (["2", "3", "0"], "0"));
     assert_eq!(figures(&row(program, "SELECT nothing, '' FROM t")), ["0", "0", "1"]);
     program.console("SET stat_texts = false");
+}
+
+/// Has the log tell of commands that took as long as that: of prepared statements with their texts.
+fn the_log_tells_of_commands_by_their_time(
+    program: &Program,
+    (session, slow): (&mut Session, u32),
+) {
+    assert!(!program.log().contains("cause=duration"));
+    program.console("SET log_min_duration_statement = '50ms'");
+    let told = || {
+        let log = program.log();
+        let lines = log.lines().filter(|line| line.contains("cause=duration "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    eventually("the cores know it", || {
+        session.execute(slow, Some(LONG_LONG), &0_u64.to_le_bytes()).expect("a row");
+        !told().is_empty()
+    });
+    let lines = told();
+    let is_one = |line: &String| {
+        line.contains(" ms, statement ")
+            && line.contains("SELECT SLEEP(0 + ?)")
+            && line.contains("user=app")
+    };
+    assert!(lines.iter().all(is_one), "{lines:?}");
+    let before = lines.len();
+    session.query("SELECT SLEEP(0.05), 'secret'").expect("a row");
+    eventually("it is told", || told().len() > before);
+    let last = told().pop().unwrap();
+    assert!(!last.contains("statement") && !last.contains("secret"), "{last}");
+    program.console("SET log_min_duration_statement = never");
 }
 
 #[test]

@@ -48,6 +48,10 @@ pub struct PgWorld {
     tail: [u8; 6],
 }
 
+/// The environment variable with further options of the program, for one who wants to know what
+/// they cost.
+const MORE_OPTIONS: &str = "SCRIPT_OPTIONS";
+
 impl crate::Script for PgScript {
     type World = PgWorld;
 
@@ -66,8 +70,9 @@ impl crate::Script for PgScript {
 
 impl PgWorld {
     fn new(script: &PgScript) -> Self {
+        let more = std::env::var(MORE_OPTIONS).unwrap_or_default();
         let text = format!(
-            "auth = \"trust\"\n[pool]\npool_size = 1\n{}\n\
+            "auth = \"trust\"\n{more}\n[pool]\npool_size = 1\n{}\n\
              [databases.\"*\"]\nurl = \"postgres://u@127.0.0.1:1\"\n",
             script.options
         );

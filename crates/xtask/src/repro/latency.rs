@@ -3,7 +3,9 @@
 //! `pgbench` measures from the moment when it begins a transaction to the moment when it has read
 //! the reply. In between are its own work, the wait until Refrain reads the request, the wait until
 //! `pgbench` is given a processor and reads the reply: nothing in a pooler sees these. So each case
-//! is run directly as well: Refrain measures at its server what a client measures there.
+//! is run directly as well: Refrain measures at its server what a client measures there. A client
+//! beside PostgreSQL's own log (`log_min_duration_statement`) shows how much of the rest is the
+//! client's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,28 @@ struct Times {
     p99: f64,
 }
 
+/// A case: a statement that sleeps, and clients that run it.
+struct SleepingCase {
+    name: String,
+    sleep_us: u32,
+    clients: u32,
+    script: String,
+}
+
+/// The times of a case.
+struct SleepTimes {
+    /// The times of a client that is connected directly.
+    direct: Times,
+    /// The times of a client of Refrain.
+    log: Times,
+    /// The times that Refrain shows.
+    shown: Times,
+    /// The times of a client that is connected directly while PostgreSQL logs its own, and these:
+    /// they differ by the client's way and its waits for a processor, with nothing in between.
+    beside_server: Times,
+    server: Times,
+}
+
 /// Compares the times of each case.
 pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     let program = plan.program()?;
@@ -52,48 +76,89 @@ pub(super) fn run(plan: &Plan) -> Result<Verdict> {
     let refrain = Refrain::start_as(&program, &(top.to_owned() + &config))?;
     let pgbench = LoggedRuns::new(plan)?;
     let mut verdict = Verdict::default();
-    println!("{:>8} {:>7}   {HEAD:>15}   {HEAD:>15}   {HEAD:>15}", "sleep", "clients");
-    let heads = ["directly", "pgbench --log", "SHOW STATEMENTS"].map(|head| format!("{head:>15}"));
-    println!("{:>16}   {}   shown/log, shown/directly", "", heads.join("   "));
+    print_heads();
     for clients in [1, plan.clients] {
         for sleep_us in SLEEPS_US {
-            let name = format!("slept_{sleep_us}_us_{clients}_clients");
-            let sleep = f64::from(sleep_us) / 1e6;
-            let script = match sleep_us {
-                0 => format!("SELECT 1 AS {name};\n"),
-                _ => format!("SELECT pg_sleep({sleep}) AS {name};\n"),
-            };
-            let direct = pgbench.run(cluster.port(), clients, &script)?;
-            let log = pgbench.run(refrain.port(), clients, &script)?;
-            let shown = shown(&refrain, &name)?;
-            let of = |other: Times| (shown.p50 / other.p50, shown.p99 / other.p99);
-            let ((p50, p99), (p50_direct, p99_direct)) = (of(log), of(direct));
-            println!(
-                "{sleep_us:>5} us {clients:>7}   {}   {}   {}   p50 {p50:.2} {p50_direct:.2}   \
-                 p99 {p99:.2} {p99_direct:.2}",
-                direct.cell(),
-                log.cell(),
-                shown.cell(),
-            );
-            let case = format!("{clients} clients, {sleep_us} us");
-            if sleep_us >= LOG_FROM_US {
-                verdict.at_most(&format!("1 - shown/log, p99 of {case}"), f64::abs(1.0 - p99), BAR);
-            }
-            if sleep_us >= DIRECT_FROM_US {
-                let what = format!("1 - shown/directly, p50 of {case}");
-                verdict.at_most(&what, f64::abs(1.0 - p50_direct), BAR);
-            }
+            let case = SleepingCase::new(sleep_us, clients);
+            let direct = pgbench.run(cluster.port(), &case, &[])?;
+            let log = pgbench.run(refrain.port(), &case, &[])?;
+            let shown = shown(&refrain, &case.name)?;
+            let logs = [("PGOPTIONS", "-c log_min_duration_statement=0")];
+            let beside_server = pgbench.run(cluster.port(), &case, &logs)?;
+            let server = Times::of(durations(&cluster.log(), &case.name)?)?;
+            let measured = SleepTimes { direct, log, shown, beside_server, server };
+            case.print(&measured);
+            case.judge(&measured, &mut verdict);
         }
     }
     Ok(verdict)
 }
 
+/// Prints what stands in each column.
+fn print_heads() {
+    let heads =
+        ["directly", "pgbench --log", "SHOW STATEMENTS", "directly, logged", "PostgreSQL's log"];
+    let line = |words: [&str; 5]| words.map(|word| format!("{word:>17}")).join("");
+    println!("{:>16}{}", "", line(heads));
+    println!("{:>16}{}   shown/log   shown/directly   PostgreSQL's/directly", "", line([HEAD; 5]));
+}
+
 /// The head of a column.
 const HEAD: &str = "p50/us   p99/us";
 
+impl SleepingCase {
+    fn new(sleep_us: u32, clients: u32) -> Self {
+        let name = format!("slept_{sleep_us}_us_{clients}_clients");
+        let sleep = f64::from(sleep_us) / 1e6;
+        let script = match sleep_us {
+            0 => format!("SELECT 1 AS {name};\n"),
+            _ => format!("SELECT pg_sleep({sleep}) AS {name};\n"),
+        };
+        Self { name, sleep_us, clients, script }
+    }
+
+    fn print(&self, measured: &SleepTimes) {
+        let SleepTimes { direct, log, shown, beside_server, server } = measured;
+        let cells = [direct, log, shown, beside_server, server].map(|times| times.cell());
+        let parts = [(shown, log), (shown, direct), (server, beside_server)]
+            .map(|(one, other)| format!("{:.2} {:.2}", one.p50 / other.p50, one.p99 / other.p99));
+        println!(
+            "{:>6} us, {:>4} {}   {}",
+            self.sleep_us,
+            self.clients,
+            cells.join("  "),
+            parts.join("   ")
+        );
+    }
+
+    fn judge(&self, measured: &SleepTimes, verdict: &mut Verdict) {
+        let SleepTimes { direct, log, shown, beside_server, server } = measured;
+        let off = |one: f64, other: f64| f64::abs(1.0 - one / other);
+        let case = format!("{} clients, {} us", self.clients, self.sleep_us);
+        if self.sleep_us >= LOG_FROM_US {
+            verdict.at_most(&format!("1 - shown/log, p99 of {case}"), off(shown.p99, log.p99), BAR);
+        }
+        if self.sleep_us >= DIRECT_FROM_US {
+            let what = format!("PostgreSQL's/directly - shown/log, p99 of {case}");
+            let farther = server.p99 / beside_server.p99 - shown.p99 / log.p99;
+            verdict.at_most(&what, farther, BAR);
+            let what = format!("1 - shown/directly, p50 of {case}");
+            verdict.at_most(&what, off(shown.p50, direct.p50), BAR);
+        }
+    }
+}
+
 impl Times {
-    fn cell(self) -> String {
-        format!("{:>6.0}   {:>6.0}", self.p50, self.p99)
+    /// Returns the quantiles of times in microseconds.
+    fn of(mut times: Vec<f64>) -> Result<Self> {
+        ensure!(!times.is_empty(), "there are no times");
+        times.sort_by(f64::total_cmp);
+        let at = |part: f64| times[(times.len() as f64 * part) as usize];
+        Ok(Self { p50: at(0.5), p99: at(0.99) })
+    }
+
+    fn cell(&self) -> String {
+        format!("{:>7.0} {:>7.0}", self.p50, self.p99)
     }
 }
 
@@ -113,11 +178,13 @@ impl LoggedRuns {
     }
 
     /// Runs a script at a port, and returns the times that the log has.
-    fn run(&self, port: u16, clients: u32, script: &str) -> Result<Times> {
+    fn run(&self, port: u16, case: &SleepingCase, environment: &[(&str, &str)]) -> Result<Times> {
         let (file, prefix) = (self.dir.join("script"), self.dir.join("log"));
-        fs::write(&file, script)?;
+        let clients = case.clients;
+        fs::write(&file, &case.script)?;
         self.forget_logs()?;
         let mut pgbench = Command::new(&self.program);
+        pgbench.envs(environment.iter().copied());
         pgbench.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
         pgbench.args(["-n", "-M", "prepared", "--log"]);
         pgbench.arg(format!("--log-prefix={}", prefix.display()));
@@ -128,10 +195,7 @@ impl LoggedRuns {
         for log in self.logs()? {
             times.extend(times_of(&fs::read_to_string(log)?)?);
         }
-        ensure!(!times.is_empty(), "the log has no transaction");
-        times.sort_unstable();
-        let at = |part: f64| f64::from(times[(times.len() as f64 * part) as usize]);
-        Ok(Times { p50: at(0.5), p99: at(0.99) })
+        Times::of(times).context("the log has no transaction")
     }
 
     fn logs(&self) -> Result<Vec<PathBuf>> {
@@ -155,12 +219,25 @@ impl Drop for LoggedRuns {
 }
 
 /// Reads the times of a log, in microseconds: the third word of each line.
-fn times_of(log: &str) -> Result<Vec<u32>> {
-    let time = |line: &str| -> Result<u32> {
+fn times_of(log: &str) -> Result<Vec<f64>> {
+    let time = |line: &str| -> Result<f64> {
         let word = line.split(' ').nth(2).with_context(|| format!("no time in {line:?}"))?;
         word.parse().with_context(|| format!("the time in {line:?}"))
     };
     log.lines().map(time).collect()
+}
+
+/// Reads the times of the executions of a statement in PostgreSQL's log, in microseconds.
+fn durations(log: &str, name: &str) -> Result<Vec<f64>> {
+    let is_it = |line: &&str| line.trim_end_matches(';').ends_with(&format!(" AS {name}"));
+    let lines = log.lines().filter(|line| line.contains(" execute ")).filter(is_it);
+    let time = |line: &str| -> Result<f64> {
+        let rest =
+            line.split("duration: ").nth(1).with_context(|| format!("no time in {line:?}"))?;
+        let ms: f64 = rest.split(' ').next().unwrap_or_default().parse()?;
+        Ok(ms * 1e3)
+    };
+    lines.map(time).collect()
 }
 
 /// Returns the times that the console shows of the statement with a name in its text.
@@ -184,7 +261,15 @@ mod tests {
     #[test]
     fn times_are_the_third_words() {
         let log = "0 1 4912 0 1764378120 123456\n1 1 77 0 1764378120 123460\n";
-        assert_eq!(times_of(log).unwrap(), [4912, 77]);
+        assert_eq!(times_of(log).unwrap(), [4912.0, 77.0]);
         assert!(times_of("0 1\n").is_err());
+    }
+
+    #[test]
+    fn durations_are_those_of_executions() {
+        let log = "LOG:  duration: 0.020 ms  bind P0_0: SELECT 1 AS a;\n\
+                   LOG:  duration: 5.125 ms  execute P0_0: SELECT 1 AS a;\n\
+                   LOG:  duration: 7.125 ms  execute P0_0: SELECT 1 AS b;\n";
+        assert_eq!(durations(log, "a").unwrap(), [5125.0]);
     }
 }

@@ -83,14 +83,15 @@ const REPROS: &[Repro] = &[
     },
     Repro {
         name: "scrape",
-        about: "34: metrics of 1,000 pools of 10 databases; at most 500 kB and 50 ms",
+        about: "34: metrics of 1,000 pools of 10 databases; at most 500 kB, and 50 ms in the median and \
+                of processors",
         run: look::scrape,
     },
     Repro {
         name: "latency",
         about: "34: quantiles of SHOW STATEMENTS beside those of pgbench's log; p99 of statements of \
-                20 ms may differ by 5 %, and p50 of all but the shortest by as much from what \
-                pgbench measures directly",
+                20 ms may differ by 5 %, p50 of all but the shortest by as much from what pgbench \
+                measures directly, and p99 by 5 % more than PostgreSQL's own log from its client's",
         run: latency::run,
     },
     Repro {

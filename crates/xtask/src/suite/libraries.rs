@@ -1,6 +1,7 @@
 //! Parts that run client libraries, and the runs of them alone.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -82,18 +83,69 @@ fn with_mysql_console() -> Result<Tally> {
     Ok(with_log(every_driver(MYSQL_CONSOLE_DRIVERS.iter(), port, None), &proxy))
 }
 
-/// Looks at the dashboard with a browser, over PostgreSQL.
+/// Looks at the dashboard with a browser: over PostgreSQL, MariaDB and the embedded database.
 pub(super) fn with_dashboard() -> Result<Tally> {
+    let mut tally = with_dashboard_of_postgres()?;
+    tally += with_dashboard_of_mariadb()?;
+    let metrics = free_port()?;
+    let config = format!(
+        "metrics_listen = \"127.0.0.1:{metrics}\"\nauth = \"trust\"\n\
+         [databases.\"*\"]\nurl = \"sqlite:dashboard.db\"\n"
+    );
+    let proxy = started(&config)?;
+    tally += looked_at(("others.js", "sqlite"), metrics, &proxy, |script| {
+        script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());
+        script.env("PGUSER", "postgres").env("PGDATABASE", "app");
+    })?;
+    Ok(tally)
+}
+
+/// Runs a script that looks at the dashboard of a program, over this backend.
+fn looked_at(
+    (script, backend): (&str, &str),
+    metrics: u16,
+    proxy: &Refrain,
+    more: impl FnOnce(&mut Command),
+) -> Result<Tally> {
+    let mut script = drivers::dashboard(script, &format!("http://127.0.0.1:{metrics}/"))?;
+    script.env("BACKEND", backend);
+    more(&mut script);
+    Ok(with_log(or_one_failure(command::tally(&mut script)), proxy))
+}
+
+fn with_dashboard_of_mariadb() -> Result<Tally> {
+    let server = Server::start_listening(Flavour::MariaDb, &[])?;
+    let (port, metrics) = (free_port()?, free_port()?);
+    let config = format!(
+        "mysql_listen = [\"127.0.0.1:{port}\"]\nmetrics_listen = \"127.0.0.1:{metrics}\"\n\
+         [users.{USER}]\npassword = \"{PASSWORD}\"\n[databases.\"*\"]\n\
+         url = \"mysql://{USER}:{PASSWORD}@127.0.0.1:{}/\"\n",
+        server.port()
+    );
+    let mut proxy = started(&config)?;
+    ports::wait_for(port, START_MAX, || proxy.is_running())?;
+    looked_at(("others.js", "mysql"), metrics, &proxy, |script| {
+        script.env("MYSQL_PORT", port.to_string());
+        script.env("MYSQL_USER", USER).env("MYSQL_PASSWORD", PASSWORD);
+    })
+}
+
+fn with_dashboard_of_postgres() -> Result<Tally> {
     let cluster = Cluster::start(Version::V15, &[])?;
     let metrics = free_port()?;
     let eager = "autoprepare = \"on\"\nautoprepare_threshold = 2\n";
     let config = proxy::over_with(&cluster, "transaction", 20, eager);
-    let config = format!("metrics_listen = \"127.0.0.1:{metrics}\"\n{config}");
+    let narrow = format!(
+        "[databases.narrow]\nurl = \"postgres://{}:{}/postgres\"\npool_size = 1\n",
+        cluster.host(),
+        cluster.port()
+    );
+    let config = format!("metrics_listen = \"127.0.0.1:{metrics}\"\n{config}\n{narrow}");
     let proxy = started(&config)?;
-    let mut script = drivers::dashboard(&format!("http://127.0.0.1:{metrics}/"))?;
-    script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());
-    script.env("PGUSER", "postgres").env("PGDATABASE", "postgres");
-    Ok(with_log(or_one_failure(command::tally(&mut script)), &proxy))
+    looked_at(("dashboard.js", "postgres"), metrics, &proxy, |script| {
+        script.env("PGHOST", "127.0.0.1").env("PGPORT", proxy.port().to_string());
+        script.env("PGUSER", "postgres").env("PGDATABASE", "postgres");
+    })
 }
 
 /// Runs tools against PostgreSQL, which must pass, and against SQLite in the proxy.

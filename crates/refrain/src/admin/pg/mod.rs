@@ -1,6 +1,5 @@
 //! Listings that PostgreSQL's protocol alone has.
 
-pub(super) mod hosts;
 pub(super) mod logins;
 pub(super) mod prepared;
 pub(super) mod autoprepare;

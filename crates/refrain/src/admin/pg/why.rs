@@ -1,6 +1,8 @@
 //! Why a statement is prepared, shared and cached, or not, in words, and the lines of the
 //! configuration that would change it.
 
+use std::sync::Arc;
+
 use refrain_config::{Autoprepare, Backend, Options, PoolMode, PoolOptions, ShareServers};
 use refrain_pg::snapshot::{Kept, NormalizedQueryRow, StatementView, TextVerdict};
 
@@ -11,6 +13,8 @@ use crate::admin::view::View;
 use crate::console::Table;
 use crate::quoted::quoted;
 
+/// Most pools of other protocols than PostgreSQL's that are told of a text.
+const OTHERS_MAX: usize = 16;
 /// Most normalized queries that are shown as the same text and get their reasons.
 const TEMPLATES_MAX: usize = 4;
 
@@ -46,7 +50,7 @@ struct Case<'a> {
 /// Returns the reasons for a text, for pools that are open.
 pub(in crate::admin) fn of_text(view: &View<'_>, sql: &str) -> Table {
     let sql = sql.trim().trim_end_matches(';');
-    let cases = Case::all(view, sql, None).into_iter();
+    let cases = Case::all(view, sql, None).into_iter().chain(Case::of_others(view, sql));
     table(COLUMNS, &cases.flat_map(|case| case.reasons(case.prepared())).collect::<Vec<_>>())
 }
 
@@ -69,19 +73,24 @@ fn of_other_protocols(view: &View<'_>, id: u64) -> Table {
     let others = view.pg.others.iter().flat_map(|cores| cores.statements(SNAPSHOT_TIMEOUT));
     let found = others.filter(|it| id != 0 && it.id == id).collect::<Vec<_>>();
     let reasons = found.iter().filter_map(|statement| {
-        let verdict = TextVerdict {
-            database: statement.database.clone(),
-            user: statement.user.clone(),
-            read: None,
-            could_be_kept: Kept::Unknown,
-            reason: String::new(),
-            rule: None,
-            canonical: None,
-        };
+        let verdict = unknown(&statement.database, &statement.user);
         let case = Case::of(view, verdict, &statement.text)?;
         Some(case.reasons(is_prepared(statement)))
     });
     table(COLUMNS, &reasons.flatten().collect::<Vec<_>>())
+}
+
+/// Returns the verdict of a pool in which nothing judges a text.
+fn unknown(database: &Arc<str>, user: &Arc<str>) -> TextVerdict {
+    TextVerdict {
+        database: Arc::clone(database),
+        user: Arc::clone(user),
+        read: None,
+        could_be_kept: Kept::Unknown,
+        reason: String::new(),
+        rule: None,
+        canonical: None,
+    }
 }
 
 /// Returns the reasons for normalized queries, of which `is_it` tells; no rows if there is none.
@@ -101,6 +110,15 @@ impl<'a> Case<'a> {
         let shared = &view.pg.cores.shared;
         let verdicts = refrain_pg::judge(shared, &view.options, sql, only).into_iter();
         verdicts.filter_map(|verdict| Self::of(view, verdict, sql)).collect()
+    }
+
+    /// Looks at a text for pools of other protocols than PostgreSQL's.
+    fn of_others(view: &'a View<'_>, sql: &'a str) -> impl Iterator<Item = Self> {
+        let pools = view.pools().into_iter().map(|pool| pool.sum);
+        let cases = pools
+            .filter_map(move |pool| Self::of(view, unknown(&pool.database, &pool.user), sql))
+            .filter(|case| case.backend == Backend::Mysql);
+        cases.take(OTHERS_MAX)
     }
 
     fn of(view: &'a View<'_>, verdict: TextVerdict, sql: &'a str) -> Option<Self> {

@@ -1,11 +1,16 @@
 //! The dashboard without a browser: who gets it, what its JSON says, and what is refused.
 
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use refrain_differ::msg::Msg;
+use xtask::leash::Leash;
 use xtask::ports::free_port;
+use xtask::proxy::program;
 
 use super::metrics::ask;
 use crate::session::{Session, bind, execute, parse};
@@ -41,6 +46,26 @@ fn the_page_and_its_parts_are_served_with_a_policy() {
     }
     let post = ask(port, "POST /api/1/show?show=pools HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(post.starts_with("HTTP/1.1 405 "), "{post}");
+}
+
+/// A user who starts the program with nothing is told of the page, and sees the first query there.
+#[test]
+fn the_words_at_the_start_name_the_page() {
+    let (port, page) = (free_port().unwrap(), free_port().unwrap());
+    // The database is made where the program starts.
+    let (other, _) = started("127.0.0.1", |config| config);
+    let mut command = Command::new(program().unwrap());
+    command.args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--metrics-listen", &format!("127.0.0.1:{page}")]);
+    command.current_dir(other.folder());
+    let words = other.folder().join("words");
+    let file = File::create(&words).unwrap();
+    let _running = Leash::start(&command, "TERM", &file).unwrap();
+    let line = format!("\n  dashboard    http://127.0.0.1:{page}/\n");
+    eventually("it is told", || fs::read_to_string(&words).unwrap().contains(&line));
+    Session::open(SocketAddr::from(([127, 0, 0, 1], port)), "postgres").run("select 1");
+    let said = shown(page, "/api/1/show?show=overview&show=statements");
+    assert!(said.contains("[\"xacts\",\"1\"]") && said.contains("(not prepared)"), "{said}");
 }
 
 /// A page of another site that reaches this machine under a name of its own gets nothing.

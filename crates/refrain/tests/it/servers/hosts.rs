@@ -13,7 +13,7 @@ use xtask::postgres::Cluster;
 
 use crate::operation::metrics::get;
 use crate::reply::Reply;
-use crate::session::Session;
+use crate::session::{Session, query};
 use crate::world::{Config, Proxy, Version, eventually};
 
 const WRITERS: u32 = 8;
@@ -243,6 +243,27 @@ fn writers_follow_a_switchover() {
 #[test]
 fn transactions_follow_a_switchover() {
     repeats("switchover, transactions", || switches_over(["begin", "commit"]));
+}
+
+/// A database of one host, of any state, has a row as well: nothing looks at its host.
+#[test]
+fn one_host_has_a_row_once_a_pool_is_open() {
+    let mut server = Cluster::start(Version::V15, &[]).unwrap();
+    let proxy = Config::over(&server).start();
+    assert_eq!(proxy.show("hosts").len(), 0);
+    let mut session = proxy.open("postgres");
+    session.run("select 1");
+    let row = || {
+        let mut rows = proxy.show("hosts");
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        rows.remove(0)
+    };
+    let one = row();
+    assert_eq!((&*one["state"], &*one["target_session_attrs"]), ("good", "any"), "{one:?}");
+    assert_eq!((&*one["servers"], &*one["failures"]), ("1", "0"), "{one:?}");
+    server.stop();
+    session.send(&[query("select 1")]);
+    eventually("the host is down", || row()["state"] == "down");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use refrain_config::General;
 
 /// The commands that the log tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoggedDurations {
+pub struct LoggedDurations {
     /// The least time, in microseconds, of which the log tells all commands, and that of which it
     /// tells some.
     all_us: u64,
@@ -15,9 +15,15 @@ pub(crate) struct LoggedDurations {
     percent: u8,
 }
 
+impl Default for LoggedDurations {
+    fn default() -> Self {
+        Self { all_us: u64::MAX, sampled_us: u64::MAX, percent: 0 }
+    }
+}
+
 impl LoggedDurations {
     /// Returns what the options say.
-    pub(crate) fn of(options: &General) -> Self {
+    pub fn of(options: &General) -> Self {
         let us = |time: Option<Duration>| {
             time.map_or(u64::MAX, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
         };
@@ -29,12 +35,12 @@ impl LoggedDurations {
     }
 
     /// Returns the least time, in microseconds, of a command that may be told.
-    pub(crate) fn least_us(&self) -> u64 {
+    pub fn least_us(&self) -> u64 {
         self.all_us.min(self.sampled_us)
     }
 
     /// Whether a command of this time is told; `random` decides about those of which some are.
-    pub(crate) fn tells(&self, us: u64, random: u32) -> bool {
+    pub fn tells(&self, us: u64, random: u32) -> bool {
         us >= self.all_us || us >= self.sampled_us && random % 100 < self.percent.into()
     }
 }
@@ -58,7 +64,7 @@ mod tests {
         assert!((0..100).all(|random| durations.tells(2_000, random)));
         assert_eq!((0..1_000).filter(|random| durations.tells(1_999, *random)).count(), 100);
         assert!(!durations.tells(999, 0));
-        let never = LoggedDurations::of(&General::default());
-        assert_eq!(never.least_us(), u64::MAX);
+        assert_eq!(LoggedDurations::of(&General::default()).least_us(), u64::MAX);
+        assert_eq!(LoggedDurations::default().least_us(), u64::MAX);
     }
 }
