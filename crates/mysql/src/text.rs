@@ -201,7 +201,9 @@ impl Reader<'_> {
             }
             Meaning::Load => {
                 self.facts.loads = true;
-                self.insert();
+                self.fire();
+                // Its OK packet has 0 for the number, whatever number its rows got.
+                self.facts.insert_id.effect = Effect::Untold;
             }
             Meaning::AskNumber if self.is_called() => self.facts.number = Number::Asked,
             Meaning::Wish => self.facts.wishes = true,

@@ -152,6 +152,8 @@ impl Model {
                 return false;
             }
             self.log.push(format!("FILE {}", lossy(&file)));
+            // Its bytes are its rows, the last of which has this number. The reply does not tell it.
+            self.insert_id = file.len() as u64;
             self.ok(&mut reply, &[], Status(0));
             return false;
         }
