@@ -21,6 +21,8 @@ use crate::{answers, commands, settle};
 enum Plan {
     /// More of it has to be here.
     Reads,
+    /// It depends on whether the server reads the types of an execution before it.
+    Waits,
     /// It is dropped in silence.
     Drop,
     /// The client's statement is forgotten.
@@ -135,9 +137,16 @@ pub(crate) fn named(
     let is_complete = is_whole && !packet.header.is_continued();
     let facts = session.statements.get(number).map(|held| held.statement.facts);
     packet.statement = number;
-    let named = (packet.header, packet.command, packet.body);
-    match plan(session, number, named, is_complete) {
+    let parts = (packet.header, packet.command, packet.body);
+    match plan(session, number, parts, is_complete) {
         Plan::Reads => None,
+        Plan::Waits if has_to_wait(step, conn) => None,
+        Plan::Waits => {
+            // The reply has been lost.
+            let session = &mut step.engine.connections.client(conn)?.session;
+            session.statements.edit(number, |held| held.types_are_read(true));
+            named(step, conn, packet, is_whole)
+        }
         Plan::Refuse(code, words) => {
             let bytes = refuse(step, conn, Told { code, words: &words }, brief)?;
             if packet.command == command::STMT_EXECUTE {
@@ -247,7 +256,10 @@ fn execute(
         Ok(None) => return Plan::Reads,
         Ok(Some(head)) => head,
     };
-    let has_new = head.types.is_some() && head.types != held.types.as_deref();
+    let has_others = head.types != held.types.as_deref();
+    if has_others && held.before.is_some() {
+        return Plan::Waits;
+    }
     // NULL needs no type.
     let has_values = (0..usize::from(held.parameters))
         .any(|at| head.nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 0));
@@ -260,12 +272,11 @@ fn execute(
     if is_full {
         session.pins.add(Pins::VARIABLES);
     }
-    let types = head.types.filter(|_| has_new).map(|types| held.statement.types(types));
+    let types = head.types.filter(|_| has_others).map(|types| held.statement.types(types));
     session.statements.edit(number, |held| {
         held.is_full = is_full && head.types.is_none();
-        held.types = types.or(held.types.take());
-        if held.first_types.is_none() {
-            held.first_types.clone_from(&held.types);
+        if let Some(types) = types {
+            held.take_types(types);
         }
     });
     Plan::Execute

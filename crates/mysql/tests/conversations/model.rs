@@ -13,6 +13,9 @@ use crate::packets::lossy;
 /// The capabilities that the model offers.
 const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
 
+/// A type with which the model takes an execution for malformed.
+pub(crate) const MALFORMED_TYPE: u8 = 99;
+
 /// A server's session.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
@@ -304,6 +307,10 @@ impl Model {
         };
         let head = Execute::read(body, prepared.parameters, Capabilities::NONE, true);
         let head = head.expect("an execution").expect("all of it");
+        if head.types.is_some_and(|types| types[0] == MALFORMED_TYPE) {
+            self.log.push(format!("EXECUTE {id} malformed"));
+            return reply.err(error_code::MALFORMED_PACKET);
+        }
         if let Some(types) = head.types {
             prepared.types = Some(types.to_vec());
         }
