@@ -150,6 +150,7 @@ impl Reader<'_> {
                         }
                         self.facts.verb = match (ended, found) {
                             (false, Some(Meaning::Verb(verb))) => verb,
+                            (false, Some(Meaning::Fire | Meaning::Insert)) => Verb::Write,
                             (true, Some(Meaning::Verb(Verb::Kill))) => Verb::Kill,
                             _ => self.facts.verb,
                         };

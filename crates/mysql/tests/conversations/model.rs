@@ -74,9 +74,13 @@ impl Model {
     }
 
     /// Returns the first packet.
-    pub(crate) fn greeting() -> Vec<u8> {
+    pub(crate) fn greeting(&self) -> Vec<u8> {
+        let version: &[u8] = match self.untold {
+            Some(_) => b"5.5.5-10.11.14-MariaDB-model",
+            None => b"8.0.15-model",
+        };
         let greeting = HandshakeV10 {
-            version: b"8.0.15-model",
+            version,
             connection_id: 7,
             nonce: *b"abcdefghijklmnopqrst",
             capabilities: OFFERED,
