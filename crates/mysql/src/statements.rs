@@ -21,7 +21,7 @@ use crate::{answers, commands, settle};
 enum Plan {
     /// More of it has to be here.
     Reads,
-    /// It depends on whether the server reads the types of an execution before it.
+    /// It has to wait for the replies that are to come: they say which types a server has read.
     Waits,
     /// It is dropped in silence.
     Drop,
@@ -138,15 +138,13 @@ pub(crate) fn named(
     let facts = session.statements.get(number).map(|held| held.statement.facts);
     packet.statement = number;
     let parts = (packet.header, packet.command, packet.body);
-    match plan(session, number, parts, is_complete) {
-        Plan::Reads => None,
-        Plan::Waits if has_to_wait(step, conn) => None,
-        Plan::Waits => {
-            // The reply has been lost.
-            let session = &mut step.engine.connections.client(conn)?.session;
-            session.statements.edit(number, |held| held.types_are_read(true));
-            named(step, conn, packet, is_whole)
-        }
+    let mut plan = decide(session, number, parts, (is_complete, false));
+    if plan == Plan::Waits && !has_to_wait(step, conn) {
+        let session = &mut step.engine.connections.client(conn)?.session;
+        plan = decide(session, number, parts, (is_complete, true));
+    }
+    match plan {
+        Plan::Reads | Plan::Waits => None,
         Plan::Refuse(code, words) => {
             let bytes = refuse(step, conn, Told { code, words: &words }, brief)?;
             if packet.command == command::STMT_EXECUTE {
@@ -205,8 +203,13 @@ fn drop_parts(step: &mut Step<'_, My>, conn: Conn, number: u32) {
 }
 
 /// Decides on a command that names a statement of the client by this number, and notes what it
-/// leaves in the statement.
-fn plan(session: &mut ClientSession, number: u32, named: Named<'_>, is_complete: bool) -> Plan {
+/// leaves in the statement. `is_free` says that no reply is to come.
+fn decide(
+    session: &mut ClientSession,
+    number: u32,
+    named: Named<'_>,
+    (is_complete, is_free): (bool, bool),
+) -> Plan {
     let brand = session.brand.unwrap_or(Brand::MySql);
     let (_, command, _) = named;
     let Some(held) = session.statements.get(number) else { return unknown(command, number, brand) };
@@ -221,7 +224,7 @@ fn plan(session: &mut ClientSession, number: u32, named: Named<'_>, is_complete:
             session.statements.edit(number, |held| held.has_long_data = true);
             Plan::Send
         }
-        command::STMT_EXECUTE => execute(session, number, named, is_complete),
+        command::STMT_EXECUTE => execute(session, number, named, (is_complete, is_free)),
         _ => Plan::Send,
     }
 }
@@ -243,7 +246,7 @@ fn execute(
     session: &mut ClientSession,
     number: u32,
     (header, _, body): Named<'_>,
-    is_complete: bool,
+    (is_complete, is_free): (bool, bool),
 ) -> Plan {
     let brand = session.brand.unwrap_or(Brand::MySql);
     let unfit = || {
@@ -257,7 +260,9 @@ fn execute(
         Ok(Some(head)) => head,
     };
     let has_others = head.types != held.types.as_deref();
-    if has_others && held.before.is_some() {
+    // The error of an execution under way may be about the types of that, and not about these.
+    let replaces = head.types.is_some() && held.types.is_some();
+    if has_others && !is_free && (replaces || held.before.is_some()) {
         return Plan::Waits;
     }
     // NULL needs no type.

@@ -188,6 +188,14 @@ fn types_that_a_server_has_not_read_are_not_the_client_s() {
         let mut log = world.log();
         log.retain(|words| words != "PING");
         assert_eq!(log, ["PREPARE ok ?", "EXECUTE 1 malformed", "EXECUTE 1 as 3"]);
+        // So has one with other types: the reply is not about those.
+        let [malformed, other] = [Some(MALFORMED_TYPE), Some(5)]
+            .map(|kind| written(command::STMT_EXECUTE, &execution(1, 1, kind)));
+        world.send(second, &[malformed, other].concat());
+        assert_eq!(world.heard(second), "err 1835 HY000, ok");
+        assert_eq!(execute_as(world, second, 1, None), "ok");
+        let log = world.log();
+        assert_eq!(log.last().map(String::as_str), Some("EXECUTE 1 as 5 still"), "{log:?}");
     });
 }
 
