@@ -109,7 +109,8 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     // The length of such a column is that of its value.
     let is_of_collation = is_definition(&packet.payload)
         && packet.payload.windows(22).any(|it| it == b"@@collation_connection");
-    let is_collation = is_row && asks("_connection") || is_of_collation;
+    let is_literal = asks("_connection") || asks("COLLATION('a')");
+    let is_collation = is_row && is_literal || is_of_collation;
     let is_parameter = pair.direct.command == "Execute" && names_parameter;
     match () {
         () if pair.fixes_types && is_parameter => Some((6, true)),
