@@ -331,7 +331,8 @@ impl Settings {
             self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
         let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
-        // A character set sets its default collation, so the collation comes with it, and behind it.
+        // A character set sets its default collation, so the collation comes with it, and behind
+        // it.
         for (character_set, collation) in WITH_COLLATION {
             let has = |name: &[u8]| all.iter().any(|(its, _)| *its == name);
             if has(character_set) && !has(collation) {

@@ -70,7 +70,7 @@ pub(crate) struct Held {
     pub(crate) first_types: Option<Arc<[u8]>>,
     /// The types before those of an execution whose reply has not come. A server that finds the
     /// execution malformed goes on with them.
-    pub(crate) before: Option<Before>,
+    pub(crate) before: Option<Unread>,
     /// Whether the last execution is so long that no types can be put in.
     pub(crate) is_full: bool,
     /// Which of several copies of the statement on a server is the client's.
@@ -83,7 +83,7 @@ pub(crate) struct Held {
 
 /// The types of a statement before an execution that has others.
 #[derive(Debug)]
-pub(crate) struct Before(Option<Arc<[u8]>>);
+pub(crate) struct Unread(Option<Arc<[u8]>>);
 
 impl Held {
     /// Takes the types of an execution.
@@ -91,12 +91,12 @@ impl Held {
         if self.first_types.is_none() {
             self.first_types = Some(types.clone());
         }
-        self.before = Some(Before(self.types.replace(types)));
+        self.before = Some(Unread(self.types.replace(types)));
     }
 
     /// Notes whether a server has read the types of the execution that had others.
     pub(crate) fn types_are_read(&mut self, are_read: bool) {
-        let Some(Before(types)) = self.before.take().filter(|_| !are_read) else { return };
+        let Some(Unread(types)) = self.before.take().filter(|_| !are_read) else { return };
         if types.is_none() {
             self.first_types = None;
         }
