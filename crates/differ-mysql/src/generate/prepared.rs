@@ -160,7 +160,10 @@ impl Generator {
         }
         let mut statements = self.models[draft.at].statements.iter_mut();
         if let Some(known) = statements.find(|other| other.handle == handle) {
-            known.kinds = kinds;
+            // A server may not have read those of an execution that is cut short.
+            if cut == 0 {
+                known.kinds = kinds;
+            }
             known.has_had_cursor |= cursor != 0;
         }
         handle
