@@ -159,7 +159,7 @@ impl Model {
                 return false;
             }
             self.log.push(format!("FILE {}", lossy(&file)));
-            // Its bytes are its rows, the last of which has this number. The reply does not tell it.
+            // Its bytes are its rows, the last of which has this number. The reply does not tell.
             self.insert_id = file.len() as u64;
             self.ok(&mut reply, &[], Status(0));
             return false;
@@ -521,6 +521,15 @@ impl Model {
         }
     }
 
+    /// Sends so many rows, or one behind which something has changed.
+    fn some_rows(&self, word: &str, value: &str, more: Status, reply: &mut Reply<'_>) {
+        let (count, more) = match word {
+            "noted" => (1, more.with(Status::SESSION_STATE_CHANGED)),
+            _ => (value.parse().expect("a number"), more),
+        };
+        self.rows(reply, &vec![&["r"][..]; count], more);
+    }
+
     /// Sends a row of this many bytes.
     fn long_row(&self, value: &str, more: Status, reply: &mut Reply<'_>) {
         let value = vec![0xFE; value.parse().expect("a number")];
@@ -556,8 +565,8 @@ impl Model {
                 reply.err(error_code::PARSE);
                 return false;
             }
-            "rows" => {
-                self.rows(reply, &vec![&["r"][..]; value.parse().expect("a number")], more);
+            "rows" | "noted" => {
+                self.some_rows(word, value, more, reply);
                 return false;
             }
             "long" => {
