@@ -106,6 +106,11 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
     let was_reset = pair.reset >= Reset::Done;
     let names_parameter = packet.payload.starts_with(b"\x03def\0\0\0\x01?")
         || is_definition(&packet.payload) && packet.payload.windows(3).any(|it| it == b"(?)");
+    // The length of such a column is that of its value.
+    let is_of_collation = is_definition(&packet.payload)
+        && packet.payload.windows(22).any(|it| it == b"@@collation_connection");
+    let is_literal = asks("_connection") || asks("COLLATION('a')");
+    let is_collation = is_row && is_literal || is_of_collation;
     let is_parameter = pair.direct.command == "Execute" && names_parameter;
     match () {
         () if pair.fixes_types && is_parameter => Some((6, true)),
@@ -113,7 +118,7 @@ pub fn pass(pair: Pair<'_>) -> Option<(usize, bool)> {
         () if is_row && asks("COLLATION(?)") => Some((4, true)),
         () if was_reset && asks("@@character_set_database") => Some((5, true)),
         () if was_reset && asks("SET CHARACTER SET") => Some((5, false)),
-        () if pair.reset == Reset::SetBehind && is_row && asks("_connection") => Some((5, false)),
+        () if pair.reset == Reset::SetBehind && is_collation => Some((5, false)),
         () => None,
     }
 }

@@ -156,8 +156,9 @@ impl Admin {
     }
 
     /// Returns the engine of a client's second table. It has no transactions but in MySQL 9: there
-    /// an INSERT into such a table that fails has the next statement of its session warn of a
-    /// transaction with two engines (error 4216), and with the proxy that may be another client's.
+    /// the first write of a session to a table of InnoDB behind one to such a table, also one that
+    /// failed, warns of a transaction with two engines (6414), though each was one of its own. With
+    /// the proxy the two may be of different clients.
     fn second_engine(&self) -> &'static str {
         if self.version.starts_with("9.") { "InnoDB" } else { "MyISAM" }
     }

@@ -100,9 +100,10 @@ impl May {
                 Verb::End | Verb::Kill | Verb::Savepoint | Verb::Unlock | Verb::Use,
             ) => Self(0),
             // SHOW has conditions with queries.
-            (Calls::Harmless, Verb::Get | Verb::Other | Verb::Select | Verb::Set | Verb::Show) => {
-                Self(Self::READ)
-            }
+            (
+                Calls::Harmless,
+                Verb::Get | Verb::Other | Verb::Select | Verb::Set | Verb::Show | Verb::Write,
+            ) => Self(Self::READ),
         }
     }
 

@@ -94,7 +94,9 @@ pub(crate) fn learn_left(
     client.left.warnings |= had_warnings && sent.facts.asks.conditions;
     memory.conditions |= client.left.warnings;
     // In MariaDB a statement without tables leaves those from before.
-    let clears = is_statement && client.brand == Some(Brand::MySql) && !sent.facts.asks.conditions;
+    let has_tables = sent.facts.verb == Verb::Write && !sent.facts.has_several;
+    let is_clearing = client.brand == Some(Brand::MySql) || has_tables;
+    let clears = is_statement && is_clearing && !sent.facts.asks.conditions;
     client.has_conditions = client.left.warnings || client.has_conditions && !clears;
     // The one behind rows has none.
     ok.filter(|_| packet.payload.first() == Some(&first::OK)).map(|ok| ok.last_insert_id)

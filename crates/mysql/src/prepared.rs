@@ -1,6 +1,6 @@
 //! The consequences of replies for prepared statements.
 
-use refrain_mysql_wire::error_code;
+use refrain_mysql_wire::error_code::{self, ErrorCode};
 use refrain_mysql_wire::packet::HEADER_BYTES;
 use refrain_mysql_wire::prepared::PrepareOk;
 use refrain_mysql_wire::reply::ErrPacket;
@@ -9,6 +9,7 @@ use refrain_pool::{Conn, Linked, Step};
 
 use crate::commands::{self, Command, ReadPacket, Sent};
 use crate::definitions::Coming;
+use crate::errors::Brand;
 use crate::parts::{ClientSession, My, ServerSession};
 use crate::presence;
 use crate::slots::{Guess, Outcome, Pending};
@@ -145,6 +146,17 @@ fn number_of(packet: &ReadPacket<'_>) -> Option<u16> {
 const USELESS: [u16; 2] =
     [error_code::UNKNOWN_STMT_HANDLER.number, error_code::NEED_REPREPARE.number];
 
+/// Whether a server that has refused an execution has read the types of its parameters. MySQL reads
+/// them with the values, and MariaDB before these.
+fn has_read_types(brand: Option<Brand>, packet: &ReadPacket<'_>) -> bool {
+    let Ok(error) = ErrPacket::read(packet.payload) else { return true };
+    let is = |code: ErrorCode| error.number == code.number;
+    let is_unfit = is(error_code::WRONG_ARGUMENTS)
+        && brand == Some(Brand::MySql)
+        && error.message.ends_with(b"mysqld_stmt_execute");
+    !is(error_code::MALFORMED_PACKET) && !is_unfit
+}
+
 /// Notes the end of the reply to a command that names a statement: what only this server has of the
 /// statement now. Returns the number under which the statement is counted.
 pub(crate) fn over(
@@ -155,10 +167,12 @@ pub(crate) fn over(
 ) -> u64 {
     let (number, status) = (sent.statement, packet.taken.status.unwrap_or_default());
     let failed = packet.is_error();
+    let are_read = !failed || has_read_types(client.brand, packet);
     let held = client.statements.edit(number, |held| match sent.command {
         command::STMT_EXECUTE => {
             held.has_cursor = !failed && status.has(Status::CURSOR_EXISTS);
             held.has_long_data &= failed;
+            held.types_are_read(are_read);
         }
         command::STMT_FETCH => {
             held.has_cursor &= !failed && !status.has(Status::LAST_ROW_SENT);

@@ -279,14 +279,20 @@ fn remembers(step: &mut Step<'_, My>, (conn, server): (Conn, Conn), asked: Memor
 }
 
 /// Returns what a server remembers of a client. The session of a client that has run nothing is as
-/// new as that of a new server.
+/// new as that of a new server. Where a statement leaves the warnings of those before, another
+/// server may have the client's.
 fn memory(client: &Client<My>, server: &Server<My>) -> Memory {
     let is_last = server.session.last_client == Some(client.serial());
     if is_last && client.session.last_server == server.serial() {
         return client.session.memory;
     }
+    let session = &client.session;
+    let is_elsewhere = session.has_conditions
+        && server.session.base.is_mariadb()
+        && session.last_server != NOWHERE;
     let leftover = server.session.leftover;
-    Memory { conditions: leftover != Leftover::Conditions, ..Memory::default() }
+    let conditions = leftover != Leftover::Conditions && !is_elsewhere;
+    Memory { conditions, ..Memory::default() }
 }
 
 /// Notes that a client's command runs on a server. What is no statement leaves the counts and the

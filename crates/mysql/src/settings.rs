@@ -331,7 +331,15 @@ impl Settings {
             self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
         let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
-        // A character set sets its default collation, so it comes before the collation.
+        // A character set sets its default collation, so the collation comes with it, and behind
+        // it.
+        for (character_set, collation) in WITH_COLLATION {
+            let has = |name: &[u8]| all.iter().any(|(its, _)| *its == name);
+            if has(character_set) && !has(collation) {
+                let own = self.changed.get(*collation).map(|value| &**value);
+                all.extend(own.or_else(|| base.value(collation)).map(|value| (*collation, value)));
+            }
+        }
         all.sort_unstable();
         if all.is_empty() {
             return None;
@@ -346,6 +354,12 @@ impl Settings {
         Some(text)
     }
 }
+
+/// Character sets that set a collation, with that.
+const WITH_COLLATION: &[(&[u8], &[u8])] = &[
+    (b"character_set_connection", b"collation_connection"),
+    (b"character_set_server", b"collation_server"),
+];
 
 /// Values that are no string, though they are printed as one: the variable, the value as it is
 /// printed, and as it is written. NULL is printed as nothing; where a variable takes an empty

@@ -97,9 +97,16 @@ fn asks_status(
     (client, server): (&mut ClientSession, &mut ServerSession),
     out: &mut Vec<u8>,
 ) -> bool {
-    // The next OK packet of a transaction tells it in MySQL.
+    // An OK packet of the transaction tells it, at the latest that of its end: in MySQL each one,
+    // in MariaDB one that reports anything. The first read of a transaction is such a change, so
+    // there is one in each transaction of a client without DEPRECATE_EOF.
     let is_open = server.transaction == Transaction::Open;
-    let may_wait = server.untold != Untold::Nothing && is_open && !server.base.is_mariadb();
+    let may_wait = match server.untold {
+        Untold::Nothing => false,
+        // A report on what is set back has to come behind it.
+        Untold::SetBack => is_open && !server.base.is_mariadb(),
+        Untold::Any => is_open,
+    };
     !may_wait && asks((client, server), out)
 }
 

@@ -68,6 +68,9 @@ pub(crate) struct Held {
     pub(crate) types: Option<Arc<[u8]>>,
     /// The types of the parameters in the client's first execution.
     pub(crate) first_types: Option<Arc<[u8]>>,
+    /// The types before those of an execution whose reply has not come. A server that finds the
+    /// execution malformed goes on with them.
+    pub(crate) before: Option<Unread>,
     /// Whether the last execution is so long that no types can be put in.
     pub(crate) is_full: bool,
     /// Which of several copies of the statement on a server is the client's.
@@ -78,7 +81,28 @@ pub(crate) struct Held {
     pub(crate) has_long_data: bool,
 }
 
+/// The types of a statement before an execution that has others.
+#[derive(Debug)]
+pub(crate) struct Unread(Option<Arc<[u8]>>);
+
 impl Held {
+    /// Takes the types of an execution.
+    pub(crate) fn take_types(&mut self, types: Arc<[u8]>) {
+        if self.first_types.is_none() {
+            self.first_types = Some(types.clone());
+        }
+        self.before = Some(Unread(self.types.replace(types)));
+    }
+
+    /// Notes whether a server has read the types of the execution that had others.
+    pub(crate) fn types_are_read(&mut self, are_read: bool) {
+        let Some(Unread(types)) = self.before.take().filter(|_| !are_read) else { return };
+        if types.is_none() {
+            self.first_types = None;
+        }
+        self.types = types;
+    }
+
     /// Whether the statement has something that no other server has.
     pub(crate) fn is_bound(&self) -> bool {
         self.has_cursor || self.has_long_data
@@ -120,6 +144,7 @@ impl Statements {
             parameters,
             types: None,
             first_types: None,
+            before: None,
             is_full: false,
             copy: CopyId::default(),
             has_cursor: false,

@@ -21,6 +21,8 @@ use crate::{answers, commands, settle};
 enum Plan {
     /// More of it has to be here.
     Reads,
+    /// It has to wait for the replies that are to come: they say which types a server has read.
+    Waits,
     /// It is dropped in silence.
     Drop,
     /// The client's statement is forgotten.
@@ -135,9 +137,14 @@ pub(crate) fn named(
     let is_complete = is_whole && !packet.header.is_continued();
     let facts = session.statements.get(number).map(|held| held.statement.facts);
     packet.statement = number;
-    let named = (packet.header, packet.command, packet.body);
-    match plan(session, number, named, is_complete) {
-        Plan::Reads => None,
+    let parts = (packet.header, packet.command, packet.body);
+    let mut plan = decide(session, number, parts, (is_complete, false));
+    if plan == Plan::Waits && !has_to_wait(step, conn) {
+        let session = &mut step.engine.connections.client(conn)?.session;
+        plan = decide(session, number, parts, (is_complete, true));
+    }
+    match plan {
+        Plan::Reads | Plan::Waits => None,
         Plan::Refuse(code, words) => {
             let bytes = refuse(step, conn, Told { code, words: &words }, brief)?;
             if packet.command == command::STMT_EXECUTE {
@@ -196,8 +203,13 @@ fn drop_parts(step: &mut Step<'_, My>, conn: Conn, number: u32) {
 }
 
 /// Decides on a command that names a statement of the client by this number, and notes what it
-/// leaves in the statement.
-fn plan(session: &mut ClientSession, number: u32, named: Named<'_>, is_complete: bool) -> Plan {
+/// leaves in the statement. `is_free` says that no reply is to come.
+fn decide(
+    session: &mut ClientSession,
+    number: u32,
+    named: Named<'_>,
+    (is_complete, is_free): (bool, bool),
+) -> Plan {
     let brand = session.brand.unwrap_or(Brand::MySql);
     let (_, command, _) = named;
     let Some(held) = session.statements.get(number) else { return unknown(command, number, brand) };
@@ -212,7 +224,7 @@ fn plan(session: &mut ClientSession, number: u32, named: Named<'_>, is_complete:
             session.statements.edit(number, |held| held.has_long_data = true);
             Plan::Send
         }
-        command::STMT_EXECUTE => execute(session, number, named, is_complete),
+        command::STMT_EXECUTE => execute(session, number, named, (is_complete, is_free)),
         _ => Plan::Send,
     }
 }
@@ -234,7 +246,7 @@ fn execute(
     session: &mut ClientSession,
     number: u32,
     (header, _, body): Named<'_>,
-    is_complete: bool,
+    (is_complete, is_free): (bool, bool),
 ) -> Plan {
     let brand = session.brand.unwrap_or(Brand::MySql);
     let unfit = || {
@@ -247,7 +259,12 @@ fn execute(
         Ok(None) => return Plan::Reads,
         Ok(Some(head)) => head,
     };
-    let has_new = head.types.is_some() && head.types != held.types.as_deref();
+    let has_others = head.types != held.types.as_deref();
+    // The error of an execution under way may be about the types of that, and not about these.
+    let replaces = head.types.is_some() && held.types.is_some();
+    if has_others && !is_free && (replaces || held.before.is_some()) {
+        return Plan::Waits;
+    }
     // NULL needs no type.
     let has_values = (0..usize::from(held.parameters))
         .any(|at| head.nulls.get(at / 8).is_none_or(|byte| byte >> (at % 8) & 1 == 0));
@@ -260,12 +277,11 @@ fn execute(
     if is_full {
         session.pins.add(Pins::VARIABLES);
     }
-    let types = head.types.filter(|_| has_new).map(|types| held.statement.types(types));
+    let types = head.types.filter(|_| has_others).map(|types| held.statement.types(types));
     session.statements.edit(number, |held| {
         held.is_full = is_full && head.types.is_none();
-        held.types = types.or(held.types.take());
-        if held.first_types.is_none() {
-            held.first_types.clone_from(&held.types);
+        if let Some(types) = types {
+            held.take_types(types);
         }
     });
     Plan::Execute

@@ -150,6 +150,7 @@ impl Reader<'_> {
                         }
                         self.facts.verb = match (ended, found) {
                             (false, Some(Meaning::Verb(verb))) => verb,
+                            (false, Some(Meaning::Fire | Meaning::Insert)) => Verb::Write,
                             (true, Some(Meaning::Verb(Verb::Kill))) => Verb::Kill,
                             _ => self.facts.verb,
                         };
@@ -201,7 +202,9 @@ impl Reader<'_> {
             }
             Meaning::Load => {
                 self.facts.loads = true;
-                self.insert();
+                self.fire();
+                // Its OK packet has 0 for the number, whatever number its rows got.
+                self.facts.insert_id.effect = Effect::Untold;
             }
             Meaning::AskNumber if self.is_called() => self.facts.number = Number::Asked,
             Meaning::Wish => self.facts.wishes = true,

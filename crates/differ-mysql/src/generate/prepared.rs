@@ -146,11 +146,12 @@ impl Generator {
         if is_ahead {
             self.ahead(draft, handle, (at, &mut values[at]));
         }
-        // MySQL keeps parts of values behind an execution that lacks its types, and MariaDB and the
-        // proxy do not.
+        // MySQL keeps parts of values behind an execution that lacks its types or its end, and
+        // MariaDB and the proxy do not.
         let keeps_types = statement.is_typed || is_ahead;
         let has_types = has_types && (keeps_types || !self.rng.chance(2));
-        let cut = if self.rng.chance(1) { 1 + self.rng.below(9) } else { 0 };
+        let is_cut = self.rng.chance(1) && !keeps_types;
+        let cut = if is_cut { 1 + self.rng.below(9) } else { 0 };
         let execute = Execute { handle, cursor, has_types, values, cut };
         draft.commands.push(Command::Execute(execute));
         if is_ahead && draft.mode == Mode::Free {
@@ -159,7 +160,10 @@ impl Generator {
         }
         let mut statements = self.models[draft.at].statements.iter_mut();
         if let Some(known) = statements.find(|other| other.handle == handle) {
-            known.kinds = kinds;
+            // A server may not have read those of an execution that is cut short.
+            if cut == 0 {
+                known.kinds = kinds;
+            }
             known.has_had_cursor |= cursor != 0;
         }
         handle

@@ -38,6 +38,29 @@ fn what_differs_is_set() {
 }
 
 #[test]
+fn a_character_set_comes_with_its_collation() {
+    let mut base = base();
+    let [set, collation] = [&b"character_set_connection"[..], b"collation_connection"];
+    base.add(set, b"utf8mb4");
+    base.add(collation, b"utf8mb4_0900_ai_ci");
+    let (mut from, mut to) = (Settings::default(), Settings::default());
+    // Behind SET collation_connection, MySQL reports that alone.
+    from.set(&base, set, b"latin1");
+    from.set(&base, collation, b"utf8mb4_bin");
+    to.set(&base, collation, b"utf8mb4_bin");
+    let due = "SET @@session.character_set_connection='utf8mb4', \
+               @@session.collation_connection='utf8mb4_bin'";
+    let text = to.statement(&from, &base).expect("they differ");
+    assert_eq!(String::from_utf8_lossy(&text), due);
+    let text = from.statement(&to, &base).expect("they differ");
+    assert_eq!(String::from_utf8_lossy(&text), due.replacen("utf8mb4", "latin1", 1));
+    to.set(&base, collation, b"utf8mb4_0900_ai_ci");
+    from.set(&base, collation, b"utf8mb4_0900_ai_ci");
+    let text = to.statement(&from, &base).expect("they differ");
+    assert_eq!(String::from_utf8_lossy(&text), due.replace("_bin", "_0900_ai_ci"));
+}
+
+#[test]
 fn an_environment_is_what_decides_on_meanings() {
     let base = base();
     let mut settings = Settings::new(Some(b"shop"), true);

@@ -142,4 +142,6 @@ pub(crate) enum Verb {
     Show,
     Unlock,
     Use,
+    /// It changes rows of a table.
+    Write,
 }

@@ -125,7 +125,8 @@ fn the_number_of_a_row() {
         ("INSERT INTO t VALUES (1); SELECT LAST_INSERT_ID()", Untold, OfText),
         ("SELECT LAST_INSERT_ID(); REPLACE t SELECT 1", Untold, OfSession),
         ("INSERT INTO t VALUES (LAST_INSERT_ID()); SELECT @@identity", Untold, OfSession),
-        ("LOAD DATA INFILE 'x' INTO TABLE t", Told, No),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", Untold, No),
+        ("LOAD DATA LOCAL INFILE 'x' REPLACE INTO TABLE t", Untold, No),
         ("CALL p; INSERT INTO t VALUES (1)", Untold, No),
         ("UPDATE t SET a = 1", None, No),
     ] {

@@ -1,6 +1,6 @@
 //! LAST_INSERT_ID() in transaction mode: each client has its own number.
 
-use refrain_mysql_wire::command;
+use refrain_mysql_wire::{command, packet};
 
 use crate::packets::command as written;
 use crate::world::{ClientId, USUAL, World, talk};
@@ -110,5 +110,22 @@ fn a_reset_leaves_no_number() {
         world.send(second, &[inserts, asks].concat());
         assert!(world.heard(second).contains("row 6"));
         assert_eq!(number(world, first), "0");
+    });
+}
+
+#[test]
+fn the_number_of_a_file_s_rows_follows_its_client() {
+    talk(ONE, |world| {
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "file:x load"), "file x");
+        let mut bytes = Vec::new();
+        let next = packet::message(&mut bytes, 2, |out| out.extend_from_slice(b"three"));
+        packet::message(&mut bytes, next, |_| {});
+        world.send(first, &bytes);
+        assert_eq!(world.heard_from(first, 4), "ok");
+        // The OK packet has no number, and the server has one.
+        assert_eq!(number(world, second), "0");
+        assert_eq!(number(world, first), "5");
+        assert_eq!(number(world, second), "0");
     });
 }

@@ -13,6 +13,9 @@ use crate::packets::lossy;
 /// The capabilities that the model offers.
 const OFFERED: Capabilities = Capabilities::from_bits(0x01FF_F7FF);
 
+/// A type with which the model takes an execution for malformed.
+pub(crate) const MALFORMED_TYPE: u8 = 99;
+
 /// A server's session.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
@@ -71,9 +74,13 @@ impl Model {
     }
 
     /// Returns the first packet.
-    pub(crate) fn greeting() -> Vec<u8> {
+    pub(crate) fn greeting(&self) -> Vec<u8> {
+        let version: &[u8] = match self.untold {
+            Some(_) => b"5.5.5-10.11.14-MariaDB-model",
+            None => b"8.0.15-model",
+        };
         let greeting = HandshakeV10 {
-            version: b"8.0.15-model",
+            version,
             connection_id: 7,
             nonce: *b"abcdefghijklmnopqrst",
             capabilities: OFFERED,
@@ -152,6 +159,8 @@ impl Model {
                 return false;
             }
             self.log.push(format!("FILE {}", lossy(&file)));
+            // Its bytes are its rows, the last of which has this number. The reply does not tell.
+            self.insert_id = file.len() as u64;
             self.ok(&mut reply, &[], Status(0));
             return false;
         }
@@ -302,6 +311,10 @@ impl Model {
         };
         let head = Execute::read(body, prepared.parameters, Capabilities::NONE, true);
         let head = head.expect("an execution").expect("all of it");
+        if head.types.is_some_and(|types| types[0] == MALFORMED_TYPE) {
+            self.log.push(format!("EXECUTE {id} malformed"));
+            return reply.err(error_code::MALFORMED_PACKET);
+        }
         if let Some(types) = head.types {
             prepared.types = Some(types.to_vec());
         }
@@ -508,6 +521,15 @@ impl Model {
         }
     }
 
+    /// Sends so many rows, or one behind which something has changed.
+    fn some_rows(&self, word: &str, value: &str, more: Status, reply: &mut Reply<'_>) {
+        let (count, more) = match word {
+            "noted" => (1, more.with(Status::SESSION_STATE_CHANGED)),
+            _ => (value.parse().expect("a number"), more),
+        };
+        self.rows(reply, &vec![&["r"][..]; count], more);
+    }
+
     /// Sends a row of this many bytes.
     fn long_row(&self, value: &str, more: Status, reply: &mut Reply<'_>) {
         let value = vec![0xFE; value.parse().expect("a number")];
@@ -543,8 +565,8 @@ impl Model {
                 reply.err(error_code::PARSE);
                 return false;
             }
-            "rows" => {
-                self.rows(reply, &vec![&["r"][..]; value.parse().expect("a number")], more);
+            "rows" | "noted" => {
+                self.some_rows(word, value, more, reply);
                 return false;
             }
             "long" => {

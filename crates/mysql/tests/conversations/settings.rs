@@ -168,6 +168,27 @@ fn mariadb_is_asked_for_what_an_error_does_not_tell() {
 }
 
 #[test]
+fn mariadb_is_not_asked_amid_a_transaction() {
+    talk(ONE, |world| {
+        world.is_mariadb = true;
+        let client = world.client(USUAL - Capabilities::DEPRECATE_EOF, "shop");
+        world.log();
+        world.query(client, "begin");
+        // Its EOF packet says that something has changed.
+        world.query(client, "noted");
+        assert_eq!(world.query(client, "ok"), "ok trans");
+        assert_eq!(world.query(client, "set:sql_mode=ANSI"), "ok trans sql_mode=ANSI");
+        world.query(client, "commit");
+        let due = ["begin", "noted", "ok", "set:sql_mode=ANSI", "commit"];
+        assert_eq!(world.log(), due, "a report has told it");
+        world.query(client, "begin");
+        world.query(client, "noted");
+        world.query(client, "commit");
+        assert_eq!(world.log(), ["begin", "noted", "commit", "TELL", "TELL_STATE"]);
+    });
+}
+
+#[test]
 fn a_collation_that_is_asked_for_is_that_of_before_a_reset() {
     talk(ONE, |world| {
         let client = world.client(USUAL, "shop");

@@ -5,6 +5,7 @@ use refrain_mysql_wire::{Capabilities, command};
 use refrain_pool::event::Command;
 use refrain_pool::ids::ClientSerial;
 
+use crate::model::MALFORMED_TYPE;
 use crate::packets::command as written;
 use crate::world::{ClientId, USUAL, World, talk};
 
@@ -162,6 +163,39 @@ fn types_are_those_of_the_clients_last_execution() {
         let log = world.log();
         let due = ["EXECUTE 1 as 5", "EXECUTE 1 as 3", "EXECUTE 1 as 5", "EXECUTE 1 as 5 still"];
         assert_eq!(log[log.len() - 4..], due, "{log:?}");
+    });
+}
+
+#[test]
+fn types_that_a_server_has_not_read_are_not_the_client_s() {
+    talk(TWO, |world| {
+        let [first, second] = two_servers(world, "ok ?");
+        let malformed = execution(1, 1, Some(MALFORMED_TYPE));
+        assert_eq!(world.ask(second, command::STMT_EXECUTE, &malformed), "err 1835 HY000");
+        assert_eq!(execute_as(world, second, 1, None), "err 1835 HY000", "no types yet");
+        assert_eq!(execute_as(world, second, 1, Some(3)), "ok");
+        assert_eq!(world.ask(second, command::STMT_EXECUTE, &malformed), "err 1835 HY000");
+        world.log();
+        assert_eq!(execute_as(world, second, 1, None), "ok");
+        assert_eq!(world.log(), ["EXECUTE 1 as 3"]);
+        // An execution without types that comes at once has to wait for the reply.
+        assert_eq!(world.query(first, "commit"), "ok");
+        world.log();
+        let [malformed, plain] = [Some(MALFORMED_TYPE), None]
+            .map(|kind| written(command::STMT_EXECUTE, &execution(1, 1, kind)));
+        world.send(second, &[malformed, plain].concat());
+        assert_eq!(world.heard(second), "err 1835 HY000, ok");
+        let mut log = world.log();
+        log.retain(|words| words != "PING");
+        assert_eq!(log, ["PREPARE ok ?", "EXECUTE 1 malformed", "EXECUTE 1 as 3"]);
+        // So has one with other types: the reply is not about those.
+        let [malformed, other] = [Some(MALFORMED_TYPE), Some(5)]
+            .map(|kind| written(command::STMT_EXECUTE, &execution(1, 1, kind)));
+        world.send(second, &[malformed, other].concat());
+        assert_eq!(world.heard(second), "err 1835 HY000, ok");
+        assert_eq!(execute_as(world, second, 1, None), "ok");
+        let log = world.log();
+        assert_eq!(log.last().map(String::as_str), Some("EXECUTE 1 as 5 still"), "{log:?}");
     });
 }
 

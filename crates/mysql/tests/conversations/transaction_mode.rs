@@ -275,6 +275,25 @@ fn what_a_transaction_was_begun_with_ends_with_it() {
 }
 
 #[test]
+fn an_error_that_mariadb_keeps_stays_on_its_server() {
+    talk("pool_size = 2", |world| {
+        world.is_mariadb = true;
+        let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(second, "err"), "err 1064 42000");
+        assert_eq!(world.query(first, "commit"), "ok");
+        // It uses no table, so the error is still there to ask about, and not on this server.
+        assert_eq!(world.query(second, "ok"), "ok");
+        assert_eq!(world.query(second, "show errors"), "err 3566 HY000");
+        // A statement with a table leaves no error of before anywhere.
+        assert_eq!(world.query(second, "err"), "err 1064 42000");
+        assert_eq!(world.query(first, "begin"), "ok trans");
+        assert_eq!(world.query(second, "insert:5"), "ok");
+        assert_eq!(world.query(second, "show errors"), "ok more, ok");
+    });
+}
+
+#[test]
 fn nobody_hears_of_the_error_of_another() {
     talk(ONE, |world| {
         let (first, second) = (world.client(USUAL, "shop"), world.client(USUAL, "shop"));

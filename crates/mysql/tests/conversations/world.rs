@@ -391,7 +391,8 @@ impl World {
                     return self.step(Event::Failed { conn, why: "refused" });
                 }
                 self.step(Event::Connected { conn });
-                self.serve(at, &Model::greeting(), false);
+                let greeting = self.servers[at].model.greeting();
+                self.serve(at, &greeting, false);
             }
             Action::Note(note) => self.notes.push(*note),
             Action::Ask(request) => self.asked.push(request),
