@@ -81,9 +81,11 @@ fn about<'a>(results: &PoolResults, client: &'a Client, scope: Scope) -> About<'
 /// Writes the beginning of a key: whose reply it is, under which settings, and to which statement.
 #[inline(always)]
 fn begin_key(scope: Scope, plan: &Plan, kind: u8, key: &mut Vec<u8>) {
-    let numbers = [scope.number, plan.rule.whose, plan.number];
-    key.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
-    key.push(kind);
+    let numbers = [scope.number, plan.rule.whose, plan.number].map(u64::to_le_bytes);
+    // In one piece: the room is looked for once.
+    let mut begin = [kind; size_of::<[u64; 3]>() + 1];
+    begin[..size_of::<[u64; 3]>()].copy_from_slice(numbers.as_flattened());
+    key.extend_from_slice(&begin);
 }
 
 /// Finds the plan for a query string.
