@@ -331,14 +331,8 @@ impl Settings {
             self.changed.iter().filter(|(name, value)| from.changed.get(*name) != Some(value));
         let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
-        // A character set sets its default collation, so the collation comes with it, and behind
-        // it.
-        for (character_set, collation) in WITH_COLLATION {
-            let has = |name: &[u8]| all.iter().any(|(its, _)| *its == name);
-            if has(character_set) && !has(collation) {
-                let own = self.changed.get(*collation).map(|value| &**value);
-                all.extend(own.or_else(|| base.value(collation)).map(|value| (*collation, value)));
-            }
+        for pair in WITH_COLLATION {
+            self.join(&mut all, *pair, base);
         }
         all.sort_unstable();
         if all.is_empty() {
@@ -353,9 +347,33 @@ impl Settings {
         }
         Some(text)
     }
+
+    /// Completes values that are set by a character set or its collation: each of the two sets the
+    /// other.
+    fn join<'a>(
+        &'a self,
+        all: &mut Vec<(&'a [u8], &'a [u8])>,
+        (character_set, collation): (&'static [u8], &'static [u8]),
+        base: &'a Base,
+    ) {
+        let own = |name: &[u8]| self.changed.get(name).map(|value| &**value);
+        let has = |all: &[(&[u8], &[u8])], name: &[u8]| all.iter().any(|(its, _)| *its == name);
+        match (own(character_set), own(collation)) {
+            // Servers report `SET character_set_server` alone: the collation is its default.
+            (Some(set), None) if has(all, collation) => {
+                all.retain(|(name, _)| *name != collation && *name != character_set);
+                all.push((character_set, set));
+            }
+            (Some(_), None) => {}
+            (_, own) if has(all, character_set) && !has(all, collation) => {
+                all.extend(own.or_else(|| base.value(collation)).map(|value| (collation, value)));
+            }
+            _ => {}
+        }
+    }
 }
 
-/// Character sets that set a collation, with that.
+/// Character sets that set a collation, with that. The collation is set behind the other.
 const WITH_COLLATION: &[(&[u8], &[u8])] = &[
     (b"character_set_connection", b"collation_connection"),
     (b"character_set_server", b"collation_server"),

@@ -61,6 +61,27 @@ fn a_character_set_comes_with_its_collation() {
 }
 
 #[test]
+fn a_character_set_that_was_set_alone_brings_its_default() {
+    let mut base = base();
+    let [set, collation] = [&b"character_set_server"[..], b"collation_server"];
+    base.add(set, b"utf8mb4");
+    base.add(collation, b"utf8mb4_0900_ai_ci");
+    let (mut from, mut to) = (Settings::default(), Settings::default());
+    to.set(&base, set, b"latin1");
+    let text = |to: &Settings, from: &Settings| {
+        String::from_utf8(to.statement(from, &base).expect("they differ")).expect("a text")
+    };
+    assert_eq!(text(&to, &from), "SET @@session.character_set_server='latin1'");
+    from.set(&base, collation, b"utf8mb4_bin");
+    assert_eq!(text(&to, &from), "SET @@session.character_set_server='latin1'");
+    from.set(&base, set, b"latin1");
+    assert_eq!(text(&to, &from), "SET @@session.character_set_server='latin1'");
+    let both = "SET @@session.character_set_server='utf8mb4', \
+                @@session.collation_server='utf8mb4_0900_ai_ci'";
+    assert_eq!(text(&Settings::default(), &to), both);
+}
+
+#[test]
 fn an_environment_is_what_decides_on_meanings() {
     let base = base();
     let mut settings = Settings::new(Some(b"shop"), true);
