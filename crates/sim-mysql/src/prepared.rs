@@ -126,7 +126,7 @@ impl Session {
 }
 
 /// Reads an execution: its flags, and the values in words. `None` if it is cut short or lacks
-/// types.
+/// types: then those of the execution before stay.
 fn read(
     prepared: &mut Prepared,
     body: &[u8],
@@ -140,9 +140,10 @@ fn read(
     let (nulls, after) = rest.split_at_checked(prepared.parameters.div_ceil(8))?;
     let (&has_types, after) = after.split_first()?;
     rest = after;
+    let mut types = prepared.types.clone();
     if has_types != 0 {
-        let (types, after) = rest.split_at_checked(2 * prepared.parameters)?;
-        prepared.types = Some(types.to_vec());
+        let (own, after) = rest.split_at_checked(2 * prepared.parameters)?;
+        types = Some(own.to_vec());
         rest = after;
     }
     let mut values = Vec::new();
@@ -152,12 +153,13 @@ fn read(
             Some(value) => value,
             None if is_null => &b"NULL"[..],
             None => {
-                prepared.types.as_ref()?;
+                types.as_ref()?;
                 take_string(&mut rest)?
             }
         };
         values.push(String::from_utf8_lossy(value).into_owned());
     }
+    prepared.types = types;
     Some((flags, values))
 }
 
