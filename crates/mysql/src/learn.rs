@@ -123,7 +123,10 @@ pub(crate) fn learn_changes(
                 reported.note(name);
                 if server.base.tracks(name) {
                     let base = server.base.clone();
-                    edit(&mut client.settings, |settings| settings.set(&base, name, value));
+                    edit(&mut client.settings, |settings| {
+                        settings.forget_other(name);
+                        settings.set(&base, name, value);
+                    });
                 } else if !(sent.facts.wishes && Wishes::have(name)) {
                     client.pins.add(Pins::SPECIAL);
                 }

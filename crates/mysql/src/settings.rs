@@ -332,7 +332,7 @@ impl Settings {
         let set = set.map(|(name, value)| (&**name, &**value));
         let mut all: Vec<_> = undone.chain(set).collect();
         for pair in WITH_COLLATION {
-            self.join(&mut all, *pair, base);
+            self.join(&mut all, pair, base);
         }
         all.sort_unstable();
         if all.is_empty() {
@@ -349,34 +349,63 @@ impl Settings {
     }
 
     /// Completes values that are set by a character set or its collation: each of the two sets the
-    /// other.
+    /// other, and the collation is set behind the character set.
     fn join<'a>(
         &'a self,
         all: &mut Vec<(&'a [u8], &'a [u8])>,
-        (character_set, collation): (&'static [u8], &'static [u8]),
+        pair: &'static WithCollation,
         base: &'a Base,
     ) {
+        let WithCollation { character_set, collation, is_asked_for } = *pair;
         let own = |name: &[u8]| self.changed.get(name).map(|value| &**value);
         let has = |all: &[(&[u8], &[u8])], name: &[u8]| all.iter().any(|(its, _)| *its == name);
-        match (own(character_set), own(collation)) {
-            // Servers report `SET character_set_server` alone: the collation is its default.
-            (Some(set), None) if has(all, collation) => {
+        if let (Some(set), None, false) = (own(character_set), own(collation), is_asked_for) {
+            // The collation is the character set's default.
+            if has(all, collation) {
                 all.retain(|(name, _)| *name != collation && *name != character_set);
                 all.push((character_set, set));
             }
-            (Some(_), None) => {}
-            (_, own) if has(all, character_set) && !has(all, collation) => {
-                all.extend(own.or_else(|| base.value(collation)).map(|value| (collation, value)));
+        } else if has(all, character_set) && !has(all, collation) {
+            let value = own(collation).or_else(|| base.value(collation));
+            all.extend(value.map(|value| (collation, value)));
+        }
+    }
+
+    /// Notes that a server has reported one of a character set and its collation, and has set the
+    /// other by itself.
+    pub(crate) fn forget_other(&mut self, reported: &[u8]) {
+        for WithCollation { character_set, collation, is_asked_for } in WITH_COLLATION {
+            let other = match reported {
+                name if name == *character_set => collation,
+                name if name == *collation => character_set,
+                _ => continue,
+            };
+            if !is_asked_for {
+                self.changed.remove(*other);
             }
-            _ => {}
         }
     }
 }
 
-/// Character sets that set a collation, with that. The collation is set behind the other.
-const WITH_COLLATION: &[(&[u8], &[u8])] = &[
-    (b"character_set_connection", b"collation_connection"),
-    (b"character_set_server", b"collation_server"),
+/// A character set and its collation. Servers report the one that was set.
+struct WithCollation {
+    character_set: &'static [u8],
+    collation: &'static [u8],
+    /// Whether the server is asked for the collation behind a report of the character set.
+    is_asked_for: bool,
+}
+
+const WITH_COLLATION: &[WithCollation] = &[
+    WithCollation {
+        character_set: b"character_set_connection",
+        collation: b"collation_connection",
+        is_asked_for: true,
+    },
+    WithCollation {
+        character_set: b"character_set_server",
+        collation: b"collation_server",
+        is_asked_for: false,
+    },
 ];
 
 /// Values that are no string, though they are printed as one: the variable, the value as it is

@@ -57,7 +57,10 @@ fn a_character_set_comes_with_its_collation() {
     to.set(&base, collation, b"utf8mb4_0900_ai_ci");
     from.set(&base, collation, b"utf8mb4_0900_ai_ci");
     let text = to.statement(&from, &base).expect("they differ");
-    assert_eq!(String::from_utf8_lossy(&text), due.replace("_bin", "_0900_ai_ci"));
+    let due = due.replace("_bin", "_0900_ai_ci");
+    assert_eq!(String::from_utf8_lossy(&text), due);
+    let text = from.statement(&to, &base).expect("they differ");
+    assert_eq!(String::from_utf8_lossy(&text), due.replacen("utf8mb4", "latin1", 1));
 }
 
 #[test]
@@ -76,6 +79,14 @@ fn a_character_set_that_was_set_alone_brings_its_default() {
     assert_eq!(text(&to, &from), "SET @@session.character_set_server='latin1'");
     from.set(&base, set, b"latin1");
     assert_eq!(text(&to, &from), "SET @@session.character_set_server='latin1'");
+    // Each sets the other by itself.
+    from.forget_other(set);
+    assert_eq!(to.statement(&from, &base), None);
+    from.set(&base, collation, b"utf8mb4_bin");
+    from.forget_other(collation);
+    let due = "SET @@session.character_set_server='utf8mb4', \
+               @@session.collation_server='utf8mb4_bin'";
+    assert_eq!(text(&from, &to), due);
     let both = "SET @@session.character_set_server='utf8mb4', \
                 @@session.collation_server='utf8mb4_0900_ai_ci'";
     assert_eq!(text(&Settings::default(), &to), both);
