@@ -357,8 +357,11 @@ impl Settings {
         base: &'a Base,
     ) {
         let WithCollation { character_set, collation, is_asked_for } = *pair;
-        let own = |name: &[u8]| self.changed.get(name).map(|value| &**value);
         let has = |all: &[(&[u8], &[u8])], name: &[u8]| all.iter().any(|(its, _)| *its == name);
+        if !has(all, character_set) && !has(all, collation) {
+            return;
+        }
+        let own = |name: &[u8]| self.changed.get(name).map(|value| &**value);
         if let (Some(set), None, false) = (own(character_set), own(collation), is_asked_for) {
             // The collation is the character set's default.
             if has(all, collation) {

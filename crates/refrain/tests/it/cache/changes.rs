@@ -245,6 +245,15 @@ fn a_commit_that_others_do_not_see_yet_stays_in_doubt(version: Version) {
         });
     };
     wait(&mut direct, "nobody");
+    // Commits wait once the checkpointer has read the option as well, which no session shows.
+    let mut probes = Vec::new();
+    eventually("commits wait", || {
+        let mut probe = world.direct();
+        probe.send(&[crate::session::query("select pg_logical_emit_message(true, 'probe', '')")]);
+        probes.push(probe);
+        let waiting = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+        direct.value(waiting) != "0"
+    });
     let before: u64 = world.changes("commits").parse().unwrap();
     let mut writer = world.direct();
     eventually("the writer has the option", || {
