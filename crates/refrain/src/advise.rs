@@ -8,6 +8,7 @@ use crate::running::{CONSOLE, Connection, Console};
 
 /// Most rules.
 const RULES_MAX: usize = 10;
+
 /// A text whose requests are repeated.
 #[derive(Debug, PartialEq, Eq)]
 struct Advice {

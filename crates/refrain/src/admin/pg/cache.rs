@@ -252,6 +252,7 @@ pub(in crate::admin) const CHANGES: Listing<(ChangesView, u64)> = Listing {
         bigint("tables", |(view, _)| view.tables),
         bigint("uncovered", |(view, _)| view.uncovered),
         bigint("voids", |(view, _)| view.voids),
+        // The last one: `refrain publication` takes it for that.
         text("publications", |(view, _)| array(&view.publications)),
     ],
     rows: |view| {
